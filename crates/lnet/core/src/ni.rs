@@ -179,11 +179,21 @@ impl Nis {
     }
 
     pub(crate) fn get(&self, id: NiId) -> Option<&Ni> {
-        self.list.iter().find(|ni| ni.id == id)
+        self.list.get(self.place_of(id)?)
     }
 
     pub(crate) fn get_mut(&mut self, id: NiId) -> Option<&mut Ni> {
-        self.list.iter_mut().find(|ni| ni.id == id)
+        let place = self.place_of(id)?;
+        self.list.get_mut(place)
+    }
+
+    /// Returns the index of an interface in the list. Until an interface is removed, it equals the id.
+    fn place_of(&self, id: NiId) -> Option<usize> {
+        let likely = id.0 as usize;
+        let is_there = self.list.get(likely).is_some_and(|ni| ni.id == id);
+        is_there
+            .then_some(likely)
+            .or_else(|| self.list.iter().position(|ni| ni.id == id))
     }
 
     /// Returns the interface with this NID; loopback for `0@lo`.

@@ -76,6 +76,11 @@ impl<K: Key, T> Table<K, T> {
         key_of(self.generation, slot)
     }
 
+    /// Returns the key that the next inserted value gets.
+    pub(crate) fn next_key(&self) -> K {
+        key_of(self.generation.wrapping_add(1), self.slots.vacant_key())
+    }
+
     pub(crate) fn get(&self, key: K) -> Option<&T> {
         let slot = self.slots.get(slot_of(key))?;
         (slot.generation == generation_of(key)).then_some(&slot.value)

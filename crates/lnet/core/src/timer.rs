@@ -12,14 +12,17 @@ use crate::fault::Held;
 use crate::health::recovery::RecoveryTarget;
 use crate::io::TxId;
 use crate::portals::md::MdHandle;
+use crate::send::tx::Queue;
 
 /// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// The response to an operation of this descriptor did not arrive in time.
     Response(MdHandle),
-    /// A queued message has reached its deadline.
-    Queued(TxId),
+    /// A message that waits for a discovery has reached its deadline.
+    Parked(TxId),
+    /// A message in a queue may have reached its deadline.
+    Queue(Queue),
     /// A ping of a gateway is due.
     Check(Nid),
     /// A router checks whether pings still arrive on a net.
@@ -41,7 +44,8 @@ pub(crate) fn tick(core: &mut Core, now: Time) {
     while let Some(timer) = core.timers.pop(now) {
         match timer {
             Timer::Response(md) => core.response_overdue(md, now),
-            Timer::Queued(tx) => core.queued_too_long(tx, now),
+            Timer::Parked(tx) => core.queued_too_long(tx, now),
+            Timer::Queue(queue) => core.check_queue(queue, now),
             Timer::Check(gateway) => core.check_gateway(gateway, now),
             Timer::Quiet(net) => core.net_is_quiet(net, now),
             Timer::Resend => core.resend_all(now),

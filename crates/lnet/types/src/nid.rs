@@ -1,6 +1,7 @@
 //! NIDs.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -25,8 +26,19 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 /// another size would have no text form. [`Nid::from_wire`] rejects such a NID; a reader of a list
 /// of NIDs skips the record by its length. All wildcards equal [`Nid::ANY`].
 // [TYPE-2]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nid([u8; 20]);
+
+/// Hashes the NID as three words. The derived implementation would hash a slice of bytes, and every message looks up
+/// several NIDs.
+impl Hash for Nid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] = self.0;
+        state.write_u64(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+        state.write_u64(u64::from_ne_bytes([i, j, k, l, m, n, o, p]));
+        state.write_u32(u32::from_ne_bytes([q, r, s, t]));
+    }
+}
 
 impl Nid {
     /// The wildcard, which matches every NID.

@@ -18,7 +18,6 @@ use crate::event::{Event, EventKind};
 use crate::health::value::NiHealthStats;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
-use crate::select::PathRequest;
 use crate::send::tx::Tx;
 
 /// Times of one kind, in nanoseconds.
@@ -127,6 +126,17 @@ pub(crate) struct Departure {
     peer: Option<PeerNiId>,
 }
 
+impl Departure {
+    /// Returns the departure of a message whose path was chosen at this time.
+    pub(crate) fn of(tx: &Tx, at: Time) -> Self {
+        Self {
+            at,
+            ni: tx.ni,
+            peer: tx.peer,
+        }
+    }
+}
+
 pub(crate) fn reset_stats(core: &mut Core) {
     core.counters.reset();
     let with_counts = !core.config.globals.profile.is_lustre();
@@ -142,29 +152,11 @@ pub(crate) fn reset_stats(core: &mut Core) {
 }
 
 impl Core {
-    /// Notes the start of an attempt.
-    pub(crate) fn note_departure(&mut self, tx: &Tx, now: Time) {
-        let requests = matches!(tx.send, PathRequest::Request(_));
-        let md = tx.descriptor().filter(|_| requests);
-        if let Some(md) = md.and_then(|md| self.mds.get_mut(md)) {
-            md.departure = Some(Departure {
-                at: now,
-                ni: tx.ni,
-                peer: tx.peer,
-            });
-        }
-    }
-
     /// Measures the egress time of a PUT of this node that was sent.
     pub(crate) fn note_egress(&mut self, tx: &Tx, now: Time) {
         let is_put = tx.header.body.message_type() == MessageType::Put;
         if is_put && !tx.is_forwarded() {
-            let departure = Departure {
-                at: tx.begun,
-                ni: tx.ni,
-                peer: tx.peer,
-            };
-            self.sample(departure, now, LatencyKind::PutEgress);
+            self.sample(Departure::of(tx, tx.begun), now, LatencyKind::PutEgress);
         }
     }
 

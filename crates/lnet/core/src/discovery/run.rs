@@ -68,9 +68,12 @@ impl Core {
         if !self.config.globals.discovery || is_exempt {
             return false;
         }
-        let name = self.peers.primary_of(request.target.nid);
-        let discovery = self.peers.by_nid(name);
-        let discovery = discovery.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        let target = self.peers.by_nid(request.target.nid);
+        let named = match target {
+            Some(peer_ni) if peer_ni.primary != peer_ni.nid => self.peers.by_nid(peer_ni.primary),
+            _ => target,
+        };
+        let discovery = named.and_then(|peer_ni| peer_ni.discovery.as_ref());
         discovery.is_none_or(|known| !known.is_up_to_date(&self.ours()))
     }
 
@@ -91,7 +94,7 @@ impl Core {
         let deadline = now + self.config.globals.transaction_timeout;
         let tx = Tx::parked(send, path.ni, target, message, deadline, now);
         let id = self.enter_parked(tx);
-        self.timers.arm(deadline, Timer::Queued(id));
+        self.timers.arm(deadline, Timer::Parked(id));
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.parked.push_back(id);
         }
@@ -376,7 +379,7 @@ impl Core {
         let Some(mut tx) = self.tx.remove(id) else {
             return;
         };
-        self.timers.disarm(tx.deadline, Timer::Queued(id));
+        self.timers.disarm(tx.deadline, Timer::Parked(id));
         self.remove_from_md(&tx, id);
         tx.stage = SendStage::PeerQueue;
         self.launch(tx, &path, now);

@@ -1,5 +1,6 @@
 //! The table of all peers, by NID and by primary NID, and the rules for removing peers from it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
@@ -29,6 +30,8 @@ const EVICTION_CANDIDATES: usize = 8;
 pub(crate) struct Peers {
     nis: Table<PeerNiId, PeerNi>,
     by_nid: FxHashMapSeed<Nid, PeerNiId>,
+    /// The NID that was found last. One message asks several times for the same NID, and the next one often, too.
+    found_last: Cell<Option<(Nid, PeerNiId)>>,
     /// The kept peers, which have a [`Peer`]: those that are configured, gateways, locked or discovered.
     kept: Table<PeerId, Peer>,
     by_primary: BTreeMap<Nid, PeerId>,
@@ -64,6 +67,7 @@ impl Peers {
         Self {
             nis: Table::default(),
             by_nid: FxHashMapSeed::with_hasher(FxSeededState::with_seed(seed as usize)),
+            found_last: Cell::new(None),
             kept: Table::default(),
             by_primary: BTreeMap::new(),
             hand: 0,
@@ -81,15 +85,22 @@ impl Peers {
     }
 
     pub(crate) fn by_nid(&self, nid: Nid) -> Option<&PeerNi> {
-        self.nis.get(*self.by_nid.get(&nid)?)
+        self.nis.get(self.id_of(nid)?)
     }
 
     pub(crate) fn by_nid_mut(&mut self, nid: Nid) -> Option<&mut PeerNi> {
-        self.nis.get_mut(*self.by_nid.get(&nid)?)
+        self.nis.get_mut(self.id_of(nid)?)
     }
 
     pub(crate) fn id_of(&self, nid: Nid) -> Option<PeerNiId> {
-        self.by_nid.get(&nid).copied()
+        if let Some((last, id)) = self.found_last.get()
+            && last == nid
+        {
+            return Some(id);
+        }
+        let id = self.by_nid.get(&nid).copied()?;
+        self.found_last.set(Some((nid, id)));
+        Some(id)
     }
 
     /// Returns the peer NI with this NID, and notes that it is used now.
@@ -344,7 +355,10 @@ impl Peers {
             .remove_kept(primary)
             .map_or_else(|| SmallVec::from_iter([primary]), |peer| peer.nids);
         nids.into_iter()
-            .filter_map(|nid| self.nis.remove(self.by_nid.remove(&nid)?))
+            .filter_map(|nid| {
+                self.found_last.set(None);
+                self.nis.remove(self.by_nid.remove(&nid)?)
+            })
             .collect()
     }
 

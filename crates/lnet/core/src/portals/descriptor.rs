@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use crate::counts::latency::Departure;
 use crate::health::recovery::RecoveryTarget;
-use crate::io::{CoreBuffer, TxId};
+use crate::io::{CoreBuffer, Place, TxId};
 use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle};
 use crate::portals::responses::Responses;
 
@@ -72,6 +72,11 @@ impl Owner {
             self,
             Self::Check(..) | Self::NetCheck(_) | Self::Recovery(..) | Self::Claim(..)
         )
+    }
+
+    /// Returns the memory of this descriptor.
+    pub(crate) fn place(self, md: MdHandle) -> Place {
+        self.buffer().map_or(Place::Md(md), Place::Core)
     }
 
     /// Returns the core's buffer behind the descriptor; `None` for a descriptor of the caller.

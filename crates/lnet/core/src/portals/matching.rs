@@ -13,8 +13,8 @@ use lnet_wire::MessageType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::portals::descriptor::{Md, Mds};
-use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MeHandle, MeSpec};
+use crate::portals::descriptor::{Md, Mds, Owner};
+use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 use crate::status::DropReason;
 
 /// A match entry.
@@ -47,6 +47,9 @@ pub(crate) struct Wanted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
     pub(crate) md: MdHandle,
+    /// The descriptor's memory, and its owner.
+    pub(crate) spec: MdSpec,
+    pub(crate) owner: Owner,
     pub(crate) offset: u32,
     pub(crate) mlength: u32,
 }
@@ -202,6 +205,8 @@ fn fit(handle: MdHandle, md: &Md, wanted: &Wanted) -> Result<Match, DropReason> 
     };
     Ok(Match {
         md: handle,
+        spec: md.spec,
+        owner: md.owner,
         offset,
         mlength,
     })

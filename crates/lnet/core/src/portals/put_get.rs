@@ -7,9 +7,9 @@ use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
 use crate::event::{Event, EventKind};
-use crate::io::{NiId, Payload, Place};
+use crate::io::{NiId, Payload};
 use crate::portals::calls::PortalError;
-use crate::portals::descriptor::Md;
+use crate::portals::descriptor::{Md, Owner};
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Tracked;
 use crate::select::{Exact, Path, PathRequest, Request, Unobserved};
@@ -68,6 +68,14 @@ pub(crate) struct Start {
     pub(crate) response_within: Option<Duration>,
     pub(crate) hints: SendHints,
     pub(crate) exact: Exact,
+}
+
+/// An operation that has taken its share of the descriptor's threshold.
+struct Begun {
+    /// The SEND event that ends the operation.
+    event: Event,
+    payload: Option<Payload>,
+    owner: Owner,
 }
 
 /// Hints of a caller for a PUT or GET.
@@ -266,10 +274,16 @@ impl Core {
         self.ensure_target_known(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         self.tape.keep(self.seen(&send, None));
-        let event = self.begin_send(start);
+        let Some(Begun {
+            event,
+            payload,
+            owner,
+        }) = self.begin_send(start)
+        else {
+            return self.broken("the descriptor of an operation that begins");
+        };
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);
         self.expect_response(start, next_hop, now);
-        let payload = self.payload_of(start);
         let header = Header {
             dest_nid: target.nid,
             src_nid: path.map_or(Nid::ANY, |path| self.source_nid(start, path)),
@@ -282,6 +296,7 @@ impl Core {
             header,
             payload,
             work: Work::Operation(event),
+            owner,
             named: start.hints.resend_to,
         };
         match path {
@@ -301,35 +316,27 @@ impl Core {
         self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid)
     }
 
-    fn payload_of(&mut self, start: &Start) -> Option<Payload> {
-        let length = self.mds.get(start.md)?.spec.length;
-        if length == 0 || !matches!(start.body, Body::Put(_)) {
-            return None;
-        }
-        let place = self.place(start.md);
-        // The message may use the buffer of a push longer than the descriptor does, so it is a user of its own.
-        if let Place::Core(buffer) = place {
-            self.buffers.retain(buffer);
-        }
-        Some(Payload {
-            place,
+    /// Takes an operation of the descriptor's threshold, and prepares the payload and the SEND event that ends the
+    /// operation.
+    fn begin_send(&mut self, start: &Start) -> Option<Begun> {
+        let md = self.mds.get_mut(start.md)?;
+        md.begin();
+        let (length, user, owner) = (md.spec.length, md.spec.user, md.owner);
+        let has_payload = length > 0 && matches!(start.body, Body::Put(_));
+        let payload = has_payload.then_some(Payload {
+            place: owner.place(start.md),
             offset: 0,
             length,
-        })
-    }
-
-    /// Takes an operation of the descriptor's threshold, and prepares the SEND event that ends the operation.
-    fn begin_send(&mut self, start: &Start) -> Event {
+        });
+        // The message may use the buffer of a push longer than the descriptor does, so it is a user of its own.
+        if let Some(buffer) = owner.buffer().filter(|_| has_payload) {
+            self.buffers.retain(buffer);
+        }
         let own = ProcessId {
             nid: Nid::ANY,
             pid: self.config.pid,
         };
-        let (mut length, mut user) = (0, 0);
-        if let Some(md) = self.mds.get_mut(start.md) {
-            md.begin();
-            (length, user) = (md.spec.length, md.spec.user);
-        }
-        Event {
+        let event = Event {
             kind: EventKind::Send,
             md: start.md,
             user,
@@ -346,7 +353,12 @@ impl Core {
             mlength: length,
             offset: start.offset,
             hdr_data: start.hdr_data,
-        }
+        };
+        Some(Begun {
+            event,
+            payload,
+            owner,
+        })
     }
 
     fn expect_response(&mut self, start: &Start, next_hop: Nid, now: Time) {

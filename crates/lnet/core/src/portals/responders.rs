@@ -45,16 +45,16 @@ impl Core {
             return Err(DropReason::TooLong);
         }
         let landing = Landing {
-            place: self.place(md),
+            place: entry.owner.place(md),
             offset: 0,
             length: length.min(entry.spec.length),
         };
+        let mut event = origin.event(md, entry.spec.user);
         if let Some(entry) = self.mds.get_mut(md) {
             entry.responses.arrives(target, response);
             entry.begin();
         }
         self.responded(md);
-        let mut event = self.incoming_event(origin, md);
         event.initiator = self.initiator(header);
         event.mlength = match header.body {
             Body::Ack(ack) => ack.mlength,

@@ -281,18 +281,20 @@ impl Core {
     ) -> (ReceiveStage, Landing) {
         let Match {
             md,
+            spec,
+            owner,
             offset,
             mlength: length,
         } = found;
-        let mut event = self.incoming_event(origin, md);
+        self.begin_operation(md, offset.saturating_add(length));
+        let place = owner.place(md);
+        let mut event = origin.event(md, spec.user);
         event.initiator = wanted.initiator;
         event.match_bits = wanted.match_bits;
         event.offset = offset;
         event.mlength = length;
-        let place = self.place(md);
-        self.begin_operation(md, offset.saturating_add(length));
         // An operation of no bytes may name any offset. The place must not start outside the memory.
-        let offset = self.mds.get(md).map_or(0, |md| offset.min(md.spec.length));
+        let offset = offset.min(spec.length);
         if wanted.operation != MessageType::Get {
             return (
                 ReceiveStage::Landing(event),
@@ -336,18 +338,22 @@ impl Core {
             self.detach(md);
         }
     }
+}
 
-    /// Returns whose memory a descriptor uses.
-    pub(crate) fn place(&self, md: MdHandle) -> Place {
-        match self.mds.get(md).and_then(|md| md.owner.buffer()) {
-            Some(buffer) => Place::Core(buffer),
-            None => Place::Md(md),
+impl Origin {
+    pub(crate) fn into_rx(self, stage: ReceiveStage) -> Rx {
+        Rx {
+            ni: self.ni,
+            from: self.from,
+            header: self.header,
+            stage,
         }
     }
 
-    /// Returns the event of a message that arrived, as far as the header determines it.
-    pub(crate) fn incoming_event(&self, origin: &Origin, md: MdHandle) -> Event {
-        let header = &origin.header;
+    /// Returns the event of a message that arrived, as far as the header determines it. `user` is the user value of
+    /// its descriptor.
+    pub(crate) fn event(&self, md: MdHandle, user: u64) -> Event {
+        let header = &self.header;
         let (kind, portal, match_bits, hdr_data) = match header.body {
             Body::Ack(ack) => (EventKind::Ack, LNET_PORTAL, ack.match_bits, 0),
             Body::Put(put) => (EventKind::Put, put.ptl_index, put.match_bits, put.hdr_data),
@@ -361,7 +367,7 @@ impl Core {
         Event {
             kind,
             md,
-            user: self.mds.get(md).map_or(0, |md| md.spec.user),
+            user,
             status: Ok(()),
             unlinked: false,
             target: ProcessId {
@@ -370,7 +376,7 @@ impl Core {
             },
             initiator: source,
             source,
-            sender: origin.from.nid,
+            sender: self.from.nid,
             message_type: Some(header.body.message_type()),
             portal,
             match_bits,
@@ -378,17 +384,6 @@ impl Core {
             mlength: 0,
             offset: 0,
             hdr_data,
-        }
-    }
-}
-
-impl Origin {
-    pub(crate) fn into_rx(self, stage: ReceiveStage) -> Rx {
-        Rx {
-            ni: self.ni,
-            from: self.from,
-            header: self.header,
-            stage,
         }
     }
 }

@@ -10,6 +10,7 @@ use lnet_wire::{Ack, Body, Handle, Header, Reply};
 use crate::Core;
 use crate::event::{Errno, Event};
 use crate::io::{Payload, Place};
+use crate::portals::descriptor::Owner;
 use crate::portals::md::MdOptions;
 use crate::receive::rx::Origin;
 use crate::select::{PathRequest, Unobserved};
@@ -42,6 +43,7 @@ impl Core {
                     header: ack,
                     payload: None,
                     work: Work::Ack,
+                    owner: Owner::User,
                     named: None,
                 },
                 now,
@@ -106,6 +108,7 @@ impl Core {
             header,
             payload,
             work: Work::Operation(event),
+            owner: Owner::User,
             named: None,
         };
         self.respond(origin, message, now);

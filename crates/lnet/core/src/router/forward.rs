@@ -23,6 +23,7 @@ use crate::Core;
 use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
+use crate::portals::descriptor::Owner;
 use crate::receive::rx::{Origin, ReceiveStage};
 use crate::select::{PathRequest, Unobserved};
 use crate::send::tx::{End, Outgoing, Tx, Work};
@@ -205,6 +206,7 @@ impl Core {
                 header,
                 payload,
                 work,
+                owner: Owner::User,
                 named: None,
             },
             now,

@@ -1,6 +1,6 @@
 //! The changes that follow from a selected path.
 
-use lnet_types::{Nid, Time};
+use lnet_types::Time;
 
 use super::{Path, PathRequest, Request};
 use crate::Core;
@@ -24,15 +24,20 @@ impl Core {
             }
         }
         if let PathRequest::Request(Request { target, .. }) = send {
-            self.pin_source(target.nid, path.ni, now);
+            let is_hop = target.nid == path.next_hop.nid;
+            let target = if is_hop {
+                Some(hop)
+            } else {
+                self.peer_ni(target.nid, now)
+            };
+            if let Some(target) = target {
+                self.pin_source(target, path.ni);
+            }
         }
     }
 
     // [PATH-50]
-    fn pin_source(&mut self, destination: Nid, ni: NiId, now: Time) {
-        let Some(id) = self.peer_ni(destination, now) else {
-            return;
-        };
+    fn pin_source(&mut self, id: PeerNiId, ni: NiId) {
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };

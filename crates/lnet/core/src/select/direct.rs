@@ -111,10 +111,7 @@ impl<'a> View<'a> {
         let limits = &search.limits;
         let check = |ni: &Ni| limits.check_ni(ni, target);
         if limits.are_active() {
-            let well = self
-                .peers
-                .by_nid(search.target.nid)
-                .is_some_and(PeerNi::is_optimal);
+            let well = search.peer_ni.is_some_and(PeerNi::is_optimal);
             let other = well
                 .then(|| self.best_ni(search, net, check, observer))
                 .flatten();

@@ -176,6 +176,8 @@ pub(crate) struct View<'a> {
 struct Search<'a> {
     source: Option<&'a Ni>,
     target: ProcessId,
+    /// The peer NI of the target, if it is known.
+    peer_ni: Option<&'a PeerNi>,
     cpt: u16,
     /// True if a peer that is not Multi-Rail must see the interface that it has always seen.
     pins: bool,
@@ -239,7 +241,8 @@ impl<'a> View<'a> {
             });
         }
         let source = self.source(request.source)?;
-        let peer = self.peers.owner_of(target.nid);
+        let peer_ni = self.peers.by_nid(target.nid);
+        let peer = peer_ni.and_then(|peer_ni| self.peers.owner(peer_ni));
         let kind = match peer {
             _ if request.exact.holds(retry.is_none()) => TargetKind::Pinned,
             Some(peer) if peer.multi_rail => TargetKind::MultiRail {
@@ -251,6 +254,7 @@ impl<'a> View<'a> {
         let search = Search {
             source,
             target,
+            peer_ni,
             cpt: request.cpt,
             pins: source.is_none(),
             reserved: request.reserved,
@@ -314,6 +318,7 @@ impl<'a> View<'a> {
         let search = Search {
             source: None,
             target,
+            peer_ni,
             cpt: 0,
             pins: false,
             reserved: false,
@@ -387,7 +392,7 @@ impl<'a> View<'a> {
             return None;
         }
         let first_of = |list: &PreferredList| list.nids().find_map(|nid| self.nis.by_nid(nid));
-        let Some(peer_ni) = self.peers.by_nid(search.target.nid) else {
+        let Some(peer_ni) = search.peer_ni else {
             let effect = self.policies.of_stranger(search.target.nid)?;
             return first_of(&effect.sources);
         };

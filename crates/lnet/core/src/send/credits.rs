@@ -11,12 +11,16 @@
 
 use std::collections::VecDeque;
 
+use lnet_types::Time;
+
 /// The credits of one resource, and the messages (`T` names one) that wait for them.
 #[derive(Debug)]
 pub(crate) struct Credits<T> {
     held: u32,
     waiting: VecDeque<T>,
     most: u32,
+    /// When the deadlines of the waiting messages are checked next; `None` if no timer is armed.
+    pub(crate) checked_at: Option<Time>,
 }
 
 impl<T> Default for Credits<T> {
@@ -25,6 +29,7 @@ impl<T> Default for Credits<T> {
             held: 0,
             waiting: VecDeque::new(),
             most: 0,
+            checked_at: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use lnet_wire::Header;
 use smallvec::SmallVec;
 
 use crate::Core;
+use crate::counts::latency::Departure;
 use crate::event::{Errno, Event, EventKind};
 use crate::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
 use crate::peer::PeerNiId;
@@ -23,6 +24,7 @@ use crate::portals::md::MdHandle;
 use crate::portals::responses::Departing;
 use crate::router::forward::Passage;
 use crate::select::{Path, PathRequest};
+use crate::send::credits::Credits;
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 use crate::watch::Attempted;
@@ -86,6 +88,15 @@ pub(crate) enum SendStage {
     Parked,
 }
 
+/// A queue in which messages wait for a credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Queue {
+    /// For a credit of the peer NI.
+    Peer(PeerNiId),
+    /// For a credit of the interface.
+    Ni(NiId),
+}
+
 /// The purpose of a message, which decides what happens when the message ends.
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -103,6 +114,8 @@ pub(crate) struct Outgoing {
     pub(crate) header: Header,
     pub(crate) payload: Option<Payload>,
     pub(crate) work: Work,
+    /// Whose operation the message is; [`Owner::User`] for a response and a routed message.
+    pub(crate) owner: Owner,
     /// The peer NI that a resend takes if it is up and in full health.
     pub(crate) named: Option<Nid>,
 }
@@ -230,9 +243,9 @@ impl Core {
             header,
             payload,
             work,
+            owner,
             named,
         } = message;
-        let owner = self.owner_of(&work);
         let tx = Tx {
             header,
             payload,
@@ -245,8 +258,8 @@ impl Core {
             stage: SendStage::PeerQueue,
             attempts: Attempts {
                 named,
-                probe: owner.is_some_and(Owner::spares_peer),
-                recovery: matches!(owner, Some(Owner::Recovery(..))),
+                probe: owner.spares_peer(),
+                recovery: matches!(owner, Owner::Recovery(..)),
                 ..Attempts::default()
             },
             work,
@@ -268,37 +281,22 @@ impl Core {
                     work,
                     ..
                 } = tx;
-                let named = None;
-                return self.reject(
-                    Outgoing {
-                        header,
-                        payload,
-                        work,
-                        named,
-                    },
-                    Errno::ENOMEM,
-                );
+                let message = Outgoing {
+                    header,
+                    payload,
+                    work,
+                    owner: Owner::User,
+                    named: None,
+                };
+                return self.reject(message, Errno::ENOMEM);
             };
             tx.peer = Some(hop);
             self.commit(&tx.send, path, hop, now);
-            self.address(&mut tx, path);
         }
-        (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, SendStage::PeerQueue);
-        (tx.begun, tx.route) = (now, path.route);
-        self.note_departure(&tx, now);
-        tx.attempts.retryable = path.retryable;
-        if let Work::Operation(event) = &mut tx.work
-            && event.kind == EventKind::Send
-        {
-            event.sender = tx.to.nid;
-        }
+        let id = self.tx.next_key();
+        self.set_out(&mut tx, id, path, now);
         let (peer, bytes) = (tx.peer, tx.bytes());
-        let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
-        tx.place = md.as_ref().map_or(0, |md| md.sends.len());
-        let id = self.tx.insert(tx);
-        if let Some(md) = md {
-            md.sends.push(id);
-        }
+        self.tx.insert(tx);
         match peer {
             None => self.transmit(id, now),
             Some(peer) => {
@@ -310,26 +308,44 @@ impl Core {
         }
     }
 
-    /// Writes the addresses that follow from the path into the header and into the state that waits for the response.
-    fn address(&mut self, tx: &mut Tx, path: &Path) {
+    /// Writes what follows from the path into the message, its header and its descriptor.
+    fn set_out(&mut self, tx: &mut Tx, id: TxId, path: &Path, now: Time) {
+        (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, SendStage::PeerQueue);
+        (tx.begun, tx.route) = (now, path.route);
+        tx.attempts.retryable = path.retryable;
+        let leaves = path.ni != NiId::LOOPBACK;
         match tx.send {
-            PathRequest::Response { .. } => {}
-            PathRequest::Forward { .. } => tx.header.dest_nid = path.dest,
-            PathRequest::Request(request) => {
+            PathRequest::Forward { .. } if leaves => tx.header.dest_nid = path.dest,
+            PathRequest::Request(_) if leaves => {
                 tx.header.dest_nid = path.dest;
                 tx.header.src_nid = self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid);
-                let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
-                    return self.broken("the descriptor of a request");
-                };
-                let target = request.target.nid;
-                let departing = Departing {
-                    destination: path.dest,
-                    routed: path.route.is_some(),
-                    next_hop: path.next_hop.nid,
-                };
-                md.responses.departs(target, &departing);
             }
+            _ => {}
         }
+        if let Work::Operation(event) = &mut tx.work
+            && event.kind == EventKind::Send
+        {
+            event.sender = tx.to.nid;
+        }
+        let Some(handle) = tx.descriptor() else {
+            return;
+        };
+        let Some(md) = self.mds.get_mut(handle) else {
+            return self.broken("the descriptor of a message");
+        };
+        if let PathRequest::Request(request) = &tx.send {
+            let departing = Departing {
+                destination: path.dest,
+                routed: path.route.is_some(),
+                next_hop: path.next_hop.nid,
+            };
+            if leaves {
+                md.responses.departs(request.target.nid, &departing);
+            }
+            md.departure = Some(Departure::of(tx, now));
+        }
+        tx.place = md.sends.len();
+        md.sends.push(id);
     }
 
     /// Fails a message that cannot be queued.
@@ -462,14 +478,6 @@ impl Core {
         }
     }
 
-    /// Returns the owner of the message's descriptor; `None` if the message is not an operation of a descriptor.
-    fn owner_of(&self, work: &Work) -> Option<Owner> {
-        let Work::Operation(event) = work else {
-            return None;
-        };
-        self.mds.get(event.md).map(|md| md.owner)
-    }
-
     fn release_payload(&mut self, payload: Option<Payload>) {
         if let Some(Payload {
             place: Place::Core(buffer),
@@ -507,58 +515,142 @@ impl Core {
     }
 
     fn enter_peer_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
-        let down = self.is_down(peer, now);
-        if down && self.tx.get(id).is_some_and(Tx::is_forwarded) {
+        let forwarded = self.tx.get(id).is_some_and(Tx::is_forwarded);
+        if forwarded && self.is_down(peer, now) {
             self.fail_message(
                 id,
                 End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
             );
             return;
         }
+        let limit = self.peer_credits(peer);
         let Some(peer_ni) = self.peers.get_mut(peer) else {
             return self.broken("the next hop of a path");
         };
-        peer_ni.credits.enter(id);
-        self.serve_peer_queue(peer, now);
-        self.arm_if_queued(id);
+        if peer_ni.credits.take_or_wait(id, limit) {
+            self.enter_ni_queue(id, peer, now);
+        } else {
+            self.serve_peer_queue(peer, now);
+            self.arm_while_queued(id);
+        }
     }
 
+    /// Passes a message that has a credit of its peer NI to the LND, or lets it wait for a credit of its interface.
+    fn enter_ni_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
+        let Some(tx) = self.tx.get_mut(id) else {
+            return self.broken("a message that has a credit of its peer");
+        };
+        let ni = tx.ni;
+        tx.stage = SendStage::NiQueue;
+        let Some(interface) = self.nis.get_mut(ni) else {
+            self.release_peer_credit(peer);
+            return self.fail_message(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
+        };
+        if interface
+            .credits
+            .take_or_wait(id, interface.tunables.credits)
+        {
+            self.transmit(id, now);
+        } else {
+            self.serve_ni_queue(ni, now);
+            self.arm_while_queued(id);
+        }
+    }
+
+    /// Arms the timer of the queue that a message of this node waits in, no later than the message's deadline. A queue
+    /// has one timer, since thousands of messages may pass it in a second.
     // [GATE-31]
-    fn arm_if_queued(&mut self, id: TxId) {
+    fn arm_while_queued(&mut self, id: TxId) {
         let Some(tx) = self.tx.get(id) else { return };
-        if tx.is_queued() && !tx.is_forwarded() {
-            self.timers.arm(tx.deadline, Timer::Queued(id));
+        let queue = match (tx.stage, tx.peer) {
+            (SendStage::PeerQueue, Some(peer)) => Queue::Peer(peer),
+            (SendStage::NiQueue, _) => Queue::Ni(tx.ni),
+            _ => return,
+        };
+        if !tx.is_forwarded() {
+            self.arm_queue(queue, tx.deadline);
+        }
+    }
+
+    fn credits_of(&mut self, queue: Queue) -> Option<&mut Credits<TxId>> {
+        match queue {
+            Queue::Peer(peer) => self.peers.get_mut(peer).map(|peer_ni| &mut peer_ni.credits),
+            Queue::Ni(ni) => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
+        }
+    }
+
+    fn arm_queue(&mut self, queue: Queue, at: Time) {
+        let Some(credits) = self.credits_of(queue) else {
+            return self.broken("the queue of a message");
+        };
+        if credits.checked_at.is_some_and(|armed| armed <= at) {
+            return;
+        }
+        let before = credits.checked_at.replace(at);
+        if let Some(before) = before {
+            self.timers.disarm(before, Timer::Queue(queue));
+        }
+        self.timers.arm(at, Timer::Queue(queue));
+    }
+
+    /// Disarms the timer of a queue in which no message waits any more.
+    fn disarm_if_empty(&mut self, queue: Queue) {
+        let credits = self
+            .credits_of(queue)
+            .filter(|credits| credits.waiting().is_empty());
+        if let Some(at) = credits.and_then(|credits| credits.checked_at.take()) {
+            self.timers.disarm(at, Timer::Queue(queue));
+        }
+    }
+
+    /// Fails the messages of this node that have waited in a queue until their deadline, in the order of the queue.
+    pub(crate) fn check_queue(&mut self, queue: Queue, now: Time) {
+        // The queue of an interface or a peer that was removed is gone.
+        let Some(credits) = self.credits_of(queue) else {
+            return;
+        };
+        credits.checked_at = None;
+        let waiting: Vec<TxId> = credits.waiting().iter().copied().collect();
+        let deadlines = waiting.iter().filter_map(|&id| {
+            let tx = self.tx.get(id).filter(|tx| !tx.is_forwarded())?;
+            Some((id, tx.deadline))
+        });
+        let (late, next) = deadlines.fold((Vec::new(), None), |(mut late, next), (id, at)| {
+            if at <= now {
+                late.push(id);
+                return (late, next);
+            }
+            (late, Some(next.map_or(at, |next: Time| next.min(at))))
+        });
+        if let Some(next) = next {
+            self.arm_queue(queue, next);
+        }
+        for id in late {
+            self.queued_too_long(id, now);
         }
     }
 
     /// Moves queued messages on while the peer NI has credits.
     pub(crate) fn serve_peer_queue(&mut self, peer: PeerNiId, now: Time) {
         while let Some(id) = self.next_with_peer_credit(peer) {
-            let Some(tx) = self.tx.get_mut(id) else {
-                self.broken("a message that waits for a credit of its peer");
-                continue;
-            };
-            let (ni, forwarded) = (tx.ni, tx.is_forwarded());
-            if forwarded && self.is_down(peer, now) {
-                self.release_peer_credit(peer);
-                self.fail_message(
-                    id,
-                    End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
-                );
-            } else if let Some(interface) = self.nis.get_mut(ni) {
-                interface.credits.enter(id);
-                self.set_stage(id, SendStage::NiQueue);
-                self.serve_ni_queue(ni, now);
-            } else {
-                self.release_peer_credit(peer);
-                self.fail_message(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
-            }
+            self.go_on_to_ni(id, peer, now);
         }
+        self.disarm_if_empty(Queue::Peer(peer));
     }
 
-    fn set_stage(&mut self, id: TxId, stage: SendStage) {
-        if let Some(tx) = self.tx.get_mut(id) {
-            tx.stage = stage;
+    /// Moves a message that has just got a credit of its peer NI on to its interface.
+    fn go_on_to_ni(&mut self, id: TxId, peer: PeerNiId, now: Time) {
+        let Some(tx) = self.tx.get(id) else {
+            return self.broken("a message that waits for a credit of its peer");
+        };
+        if tx.is_forwarded() && self.is_down(peer, now) {
+            self.release_peer_credit(peer);
+            self.fail_message(
+                id,
+                End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
+            );
+        } else {
+            self.enter_ni_queue(id, peer, now);
         }
     }
 
@@ -571,18 +663,22 @@ impl Core {
 
     /// Gives a credit of the peer NI to the message that has waited longest for one.
     fn next_with_peer_credit(&mut self, peer: PeerNiId) -> Option<TxId> {
-        let peer_ni = self.peers.get_mut(peer)?;
-        let limit = self
-            .nis
-            .net_tunables(peer_ni.nid.net())
-            .map_or(1, |t| t.peer_credits);
-        peer_ni.credits.take_next(limit)
+        let limit = self.peer_credits(peer);
+        self.peers.get_mut(peer)?.credits.take_next(limit)
+    }
+
+    /// Returns how many messages may hold a credit of a peer NI.
+    fn peer_credits(&self, peer: PeerNiId) -> u32 {
+        let peer_ni = self.peers.get(peer);
+        let tunables = peer_ni.and_then(|peer_ni| self.nis.net_tunables(peer_ni.nid.net()));
+        tunables.map_or(1, |tunables| tunables.peer_credits)
     }
 
     fn serve_ni_queue(&mut self, ni: NiId, now: Time) {
         while let Some(id) = self.next_with_ni_credit(ni) {
             self.transmit(id, now);
         }
+        self.disarm_if_empty(Queue::Ni(ni));
     }
 
     fn next_with_ni_credit(&mut self, ni: NiId) -> Option<TxId> {
@@ -611,7 +707,6 @@ impl Core {
             return self.broken("a message that has its credits");
         };
         tx.stage = SendStage::Handed;
-        self.timers.disarm(tx.deadline, Timer::Queued(id));
         if tx.peer.is_none() || !self.fault_on_send(id, now) {
             self.hand_over(id, now);
         }
@@ -659,23 +754,25 @@ impl Core {
             ni,
             peer,
             to,
-            deadline,
             ..
         } = self.tx.get(id)?;
-        self.timers.disarm(deadline, Timer::Queued(id));
-        let credits = match stage {
-            SendStage::Resend | SendStage::Parked => None,
-            SendStage::PeerQueue => peer
-                .and_then(|id| self.peers.get_mut(id))
-                .map(|peer_ni| &mut peer_ni.credits),
-            SendStage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
+        let queue = match stage {
+            SendStage::Resend => {
+                self.resends.retain(|parked| *parked != id);
+                return None;
+            }
+            SendStage::Parked => {
+                self.unpark(to.nid, id);
+                return None;
+            }
+            SendStage::PeerQueue => Queue::Peer(peer?),
+            SendStage::NiQueue => Queue::Ni(ni),
             SendStage::Handed => return None,
         };
-        match credits {
-            Some(credits) => credits.leave(id),
-            None if stage == SendStage::Parked => self.unpark(to.nid, id),
-            None => self.resends.retain(|parked| *parked != id),
+        if let Some(credits) = self.credits_of(queue) {
+            credits.leave(id);
         }
+        self.disarm_if_empty(queue);
         peer.filter(|_| stage == SendStage::NiQueue)
     }
 
@@ -687,7 +784,9 @@ impl Core {
         self.counters.end_message();
         self.counters.errors += 1;
         self.failure_happened(&tx, end);
-        self.timers.disarm(tx.deadline, Timer::Queued(id));
+        if tx.stage == SendStage::Parked {
+            self.timers.disarm(tx.deadline, Timer::Parked(id));
+        }
         if !matches!(tx.stage, SendStage::Resend | SendStage::Parked) {
             self.subtract_queued_bytes(&tx);
             self.count_lost_on_route(&tx);
