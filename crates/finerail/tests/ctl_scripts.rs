@@ -208,7 +208,8 @@ fn a_node_whose_document_has_no_network_says_that_nothing_was_configured() {
 /// `which_nid` of an own NID is that NID, whichever stands first (`sanity-lnet` 213).
 #[test]
 fn of_own_nids_the_first_one_is_the_nearest() {
-    let bed = Bed::with(&yaml(&[CLIENT, "127.0.0.2@tcp"], ""), &[]);
+    let second = "  - nid: 127.0.0.2@tcp\n";
+    let bed = Bed::with(&yaml(&[CLIENT], second), &[]);
     let [one, two] = ["127.0.0.1@tcp", "127.0.0.2@tcp"];
     assert_eq!(
         bed.ok(&format!("lctl which_nid {one} {two}")),

@@ -109,8 +109,8 @@ fn words() -> Vec<String> {
 /// Arguments of `finerail lst`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Commands of a session are carried out by the node of this machine, if it was started with --selftest, or
-by a console process that new_session starts.
+Commands of a session are carried out by the node of this machine, if it was started with --selftest, \
+or by a console process that new_session starts.
 
 Example: read from two servers, with their test nodes and this one
 
