@@ -1,6 +1,6 @@
 //! Commands that scripts and tools of administrators run, under the names `lctl` and `lnetctl`, on a running node.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
 

@@ -167,7 +167,6 @@ impl Drop for Consoles {
 
 impl Lease {
     /// Locks the console. Another command of the same session waits until this one is done with it.
-    #[must_use]
     pub fn console(&self) -> MutexGuard<'_, Console<Arc<TestNode>>> {
         self.console.lock().unwrap_or_else(PoisonError::into_inner)
     }
