@@ -82,10 +82,15 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     for warning in converted.warnings {
         complaint(&format!("warning: {warning}"));
     }
-    if let Some(proof) = converted.proof {
-        complaint(&format!(
+    match converted.proof {
+        Some((proof, true)) => complaint(&format!(
             "checked: the YAML, read back, means the same as the options, in the same order: {proof}"
-        ));
+        )),
+        Some((proof, false)) => complaint(&format!(
+            "checked: the YAML, read back, has the same entries as the options, in the same order: {proof}; it does \
+             not mean the same on machines that several rules of one network cover, see the warnings"
+        )),
+        None => {}
     }
     print_bytes(converted.text.as_bytes(), &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
@@ -96,9 +101,9 @@ struct Converted {
     text: String,
     left_out: Vec<String>,
     warnings: Vec<String>,
-    /// The proof that the YAML, parsed again, has the same meaning as the options. `None` for a conversion to
-    /// modprobe.
-    proof: Option<Proof>,
+    /// The proof that the YAML, parsed again, has the same entries as the options, and whether they mean the same on
+    /// every machine. `None` for a conversion to modprobe.
+    proof: Option<(Proof, bool)>,
 }
 
 fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
@@ -137,7 +142,10 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
     let read = lnet_config::parse(&yaml);
     let read = read.map_err(|error| anyhow!("{}", error.render("result")))?;
     Ok(Converted {
-        proof: Some(options.prove(&read, &defaults)?),
+        proof: Some((
+            options.prove(&read, &defaults)?,
+            options.is_same_everywhere(),
+        )),
         warnings: options.warnings(),
         left_out,
         text: yaml,

@@ -91,6 +91,7 @@ enum Command {
     /// Mount files at an address as a directory of this machine
     Mount(mount::MountArgs),
     /// Put load on LNet nodes and measure them: test node and console of LNet selftest
+    #[command(infer_long_args = true)]
     Lst(lst::LstArgs),
     /// Forward I/O between compute processes and a server on their I/O node
     Zoid(zoid::ZoidArgs),
@@ -145,9 +146,10 @@ fn usage(arguments: &[OsString], mut error: clap::Error) -> u8 {
 }
 
 fn main() -> ExitCode {
-    let arguments = lst::with_command(zoid::with_command(std::env::args_os().collect()));
+    let arguments = zoid::with_command(std::env::args_os().collect());
     let arguments = mount::with_command(arguments);
-    if let Some(done) = ctl::called_directly(&arguments) {
+    let done = ctl::called_directly(&arguments).or_else(|| lst::called_directly(&arguments));
+    if let Some(done) = done {
         return done.unwrap_or_else(|error| common::report("finerail", &error));
     }
     if arguments.len() <= 1 {

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lnet_noded::{RecordFile, UsersFile};
-use lnet_selftest::TestNode;
 use lnet_types::Nid;
 
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
+use crate::lst::Host;
 use crate::replay;
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
@@ -58,8 +58,8 @@ pub(crate) struct NodeArgs {
     /// The limit of bytes of the record, such as 64M or 4G; at the limit the record ends, and the node continues to run
     #[arg(long, value_name = "SIZE", default_value = "256M", requires = "record", value_parser = size)]
     record_size: u64,
-    /// Serve consoles and tests of LNet selftest too, as kernel nodes do with the module lnet_selftest. Every node that
-    /// can reach this one can then use it to send load
+    /// Serve consoles and tests of LNet selftest too, as kernel nodes do with the module lnet_selftest, and carry out the
+    /// commands of `finerail lst` on this machine. Every node that can reach this one can then use it to send load
     #[arg(long)]
     selftest: bool,
 }
@@ -80,6 +80,8 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         managed.tell_of_record(record);
     }
     let node = managed.node();
+    // Before the control endpoint, so that the first command of `lst` finds a console.
+    let tests = args.selftest.then(|| Host::start(&managed)).transpose()?;
     let control = args.control.open(&managed)?;
     let metrics = args.metrics.open(node)?;
     let users = args.users.as_deref().map(|path| {
@@ -87,18 +89,19 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
         users.with_context(|| format!("cannot use the file of users {}", path.display()))
     });
     let users = users.transpose()?;
-    let test_node = args.selftest.then(|| TestNode::start(node.clone()));
-    let test_node = test_node.transpose().context("cannot serve selftest")?;
     let names = names(&node.nids());
-    let tests = if test_node.is_some() {
+    let serves = if tests.is_some() {
         "; serves selftest"
     } else {
         ""
     };
     let port = args.transport.port;
-    let ready = format!("ready: {names} on port {port}; {control}{tests}");
+    let ready = format!("ready: {names} on port {port}; {control}{serves}");
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
-    drop((control, metrics, users, test_node));
+    if let Some(tests) = &tests {
+        tests.consoles().close();
+    }
+    drop((control, metrics, users));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages in flight");

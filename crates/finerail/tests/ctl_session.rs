@@ -249,11 +249,11 @@ fn lctl_takes_its_own_commands_line_by_line() {
         ended.out, "127.0.0.1@tcp\n127.0.0.2@tcp1\n",
         "the nearest, then the first"
     );
-    let ended = bed.script("lctl", "dl\n--version\nlist_nids extra\n");
+    let ended = bed.script("lctl", "dlx\n--version\nlist_nids extra\n");
     let ended = ended
         .expect_code(255)
-        .expect_error("lctl: 'dl' is not a valid command");
-    ended.expect_error("Usage: lctl list_nids");
+        .expect_error("lctl: 'dlx' is not a valid command");
+    ended.expect_error("[possible values: all]");
 }
 
 #[test]

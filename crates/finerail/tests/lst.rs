@@ -86,7 +86,7 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
     );
     assert_eq!(
         bed.ok("list_group servers"),
-        "ACTIVE BUSY DOWN UNKNOWN TOTAL\n2 0 0 0 2\n"
+        "\tACTIVE\tBUSY\tDOWN\tUNKNOWN\tTOTAL\nservers\t2\t0\t0\t0\t2\n"
     );
     assert_eq!(
         bed.ok("list_group --all servers"),
@@ -111,7 +111,7 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
     });
     assert_eq!(
         bed.ok("show_error servers"),
-        "servers\nNo error nodes found in servers\n"
+        "servers:\nTotal 0 error nodes in servers\n"
     );
     let stat = bed.ok("stat --delay 1 --count 1 --rate servers");
     assert!(
@@ -236,7 +236,7 @@ fn a_node_serves_selftest_where_it_is_told_to() {
     bed.ok("add_test --loop 3 --from clients --to servers brw read size=4K check=simple");
     bed.ok("run batch");
     testkit::eventually("the batch ends", || bed.ok("query") == "Batch is idle\n");
-    assert!(bed.ok("show_error servers").contains("No error nodes"));
+    assert!(bed.ok("show_error servers").contains("Total 0 error nodes"));
     bed.ok("end_session");
     node.stop().expect_code(0);
 }
@@ -295,4 +295,216 @@ fn a_file_of_flows_that_is_wrong_is_refused_with_the_flow() {
     ended
         .expect_code(2)
         .expect_error("neither seconds nor count");
+}
+
+/// A node that serves selftest and is controlled at a socket, and a peer that serves selftest.
+struct OnNode {
+    bed: Bed,
+    node: Process,
+}
+
+impl OnNode {
+    fn new(options: &[&str]) -> Self {
+        let bed = Bed::new();
+        let control = bed.site.path("node.sock");
+        let words = [&["node", "--control", control.to_str().unwrap()], options].concat();
+        let node = Process::start(bed.site.command("console", &words));
+        node.wait_for_output("ready: ");
+        Self { bed, node }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.bed.command(&words.join(" "));
+        command.env("FINERAIL_CONTROL", self.bed.site.path("node.sock"));
+        command
+    }
+
+    fn lst(&self, words: &str) -> Ended {
+        run(self.command(&words.split(' ').collect::<Vec<_>>()))
+    }
+
+    fn ok(&self, words: &str) -> String {
+        self.lst(words).expect_code(0).out
+    }
+}
+
+/// Replaces the numbers of `lst stat` by 0, and keeps their width.
+fn without_rates(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(": ") {
+        let number = after.split(' ').next().unwrap_or_default();
+        out += before;
+        out += ": ";
+        rest = match number.parse::<f64>() {
+            Ok(_) => {
+                let shown = if number.contains('.') { "0.00" } else { "0" };
+                let field = &after[..after.find(['R', 'M']).unwrap()];
+                assert_eq!(field.len(), 9, "{after:?}");
+                out += &format!("{shown:<9}");
+                &after[field.len()..]
+            }
+            Err(_) => after,
+        };
+    }
+    out + rest
+}
+
+/// The commands of the recorded session, on a node that is the console.
+#[test]
+fn the_running_node_is_the_console_and_prints_what_a_kernel_node_prints() {
+    let here = OnNode::new(&["--selftest"]);
+    assert_eq!(
+        here.ok("new_session --timeo 100 s_ping"),
+        "SESSION: s_ping FEATURES: 1 TIMEOUT: 100 FORCE: No\n"
+    );
+    assert_eq!(
+        here.ok("add_group srv 127.0.0.5@tcp"),
+        "127.0.0.5@tcp are added to session\n"
+    );
+    here.ok("add_group cli 127.0.0.1@tcp");
+    assert_eq!(here.ok("add_batch b1"), "");
+    let test = "add_test -b b1 --loop 5 -c 1 -f cli -t srv ping";
+    assert_eq!(here.ok(test), "Test was added successfully\n");
+    assert_eq!(here.ok("run --timeout 10 b1"), "b1 is running now\n");
+    let rates = |group: &str| {
+        let count = "Avg: 0        RPC/s Min: 0        RPC/s Max: 0        RPC/s";
+        let bytes = "Avg: 0.00     MiB/s Min: 0.00     MiB/s Max: 0.00     MiB/s ";
+        format!(
+            "[LNet Rates of {group}]\n[R] {count}\n[W] {count}\n\
+             [LNet Bandwidth of {group}]\n[R] {bytes}\n[W] {bytes}\n"
+        )
+    };
+    let stat = here.ok("stat --count 1 --delay 1 srv cli");
+    assert_eq!(without_rates(&stat), rates("srv") + &rates("cli"));
+    assert_eq!(
+        here.ok("list_batch b1"),
+        "Batch: b1 Tests: 1 State: 177\n\tACTIVE\tBUSY\tDOWN\tUNKNOWN\tTOTAL\n\
+         client\t1\t0\t0\t0\t1\nserver\t1\t0\t0\t0\t1\n\
+         \tTest 1(ping) (loop: 5, concurrency: 1)\n\tACTIVE\tBUSY\tDOWN\tUNKNOWN\tTOTAL\n\
+         client\t1\t0\t0\t0\t1\nserver\t1\t0\t0\t0\t1\n"
+    );
+    assert_eq!(
+        here.ok("show_error srv cli"),
+        "srv:\nTotal 0 error nodes in srv\ncli:\nTotal 0 error nodes in cli\n"
+    );
+    assert_eq!(here.ok("stop b1"), "Batch is stopped\n");
+    assert!(
+        here.ok("list_batch b1")
+            .starts_with("Batch: b1 Tests: 1 State: 176\n")
+    );
+    assert!(
+        here.ok("stat --timeout 10 --rpc -o 1 -d 1 cli")
+            .starts_with("[RPC Rates of cli]\n")
+    );
+    let session = here.ok("show_session");
+    assert!(session.starts_with("SESSION: s_ping ID: "), "{session}");
+    assert!(session.ends_with("\nnodes\t2\t0\t0\t0\t2\n"), "{session}");
+    assert_eq!(here.ok("end_session"), "session is ended\n");
+    here.lst("show_session")
+        .expect_code(1)
+        .expect_error("there is no session; begin one with new_session");
+    here.node.stop().expect_code(0);
+}
+
+/// A second node with the same NID would take messages of the first one.
+#[test]
+fn a_configuration_of_the_running_node_makes_that_node_the_console() {
+    let here = OnNode::new(&["--selftest"]);
+    let file = here.bed.site.path("console.yaml");
+    let port = here.bed.site.port.to_string();
+    let begin = |config: &str, key: &str| {
+        let words = ["new_session", "--config", config, "--port", &port];
+        let mut command = here.command(&words);
+        command
+            .args(["--accept", "none", "t"])
+            .env("LST_SESSION", key);
+        run(command).expect_code(0)
+    };
+    let begun = begin(file.to_str().unwrap(), "77");
+    assert!(
+        begun
+            .err
+            .contains("runs on this machine: it is the console"),
+        "{begun:?}"
+    );
+    assert!(!here.bed.site.path("finerail/lst/77.sock").exists());
+    let other = here
+        .bed
+        .site
+        .write("other.yaml", yaml(&["127.0.0.9@tcp"], ""));
+    let begun = begin(other.to_str().unwrap(), "78");
+    assert!(!begun.err.contains("it is the console"), "{begun:?}");
+    assert!(here.bed.site.path("finerail/lst/78.sock").exists());
+    for key in ["77", "78"] {
+        let mut end = here.command(&["end_session"]);
+        end.env("LST_SESSION", key);
+        run(end).expect_code(0);
+    }
+}
+
+#[test]
+fn a_node_without_selftest_says_how_to_start_it() {
+    let here = OnNode::new(&[]);
+    here.lst("new_session t")
+        .expect_code(1)
+        .expect_error("start it with finerail node --selftest");
+}
+
+#[test]
+fn a_node_has_sixteen_sessions_and_refuses_bad_keys() {
+    let here = OnNode::new(&["--selftest"]);
+    let of_key = |key: &str, words: &[&str]| {
+        let mut command = here.command(words);
+        command.env("LST_SESSION", key);
+        run(command)
+    };
+    for key in 0..16 {
+        of_key(&key.to_string(), &["new_session", "t"]).expect_code(0);
+    }
+    of_key("more", &["new_session", "t"])
+        .expect_code(1)
+        .expect_error("more than 16 sessions");
+    of_key("7", &["end_session"]).expect_code(0);
+    of_key("more", &["new_session", "t"]).expect_code(0);
+    of_key("a/b", &["show_session"]).expect_code(2);
+    // A session without commands ends by itself.
+    of_key("8", &["new_session", "--force", "--timeout", "1", "t"]).expect_code(0);
+    testkit::eventually("the silent session ends", || {
+        of_key("late", &["new_session", "t"]).code() == Some(0)
+    });
+    of_key("9", &["show_session"]).expect_code(0);
+}
+
+#[test]
+fn a_node_that_stops_ends_its_sessions_and_does_not_wait_for_dead_nodes() {
+    let here = OnNode::new(&["--selftest"]);
+    here.ok("new_session t");
+    here.ok("add_group g 127.0.0.5@tcp");
+    let waiting = Process::start(here.command(&["stat", "--delay", "60", "g"]));
+    here.node.stop().expect_code(0);
+    assert_ne!(waiting.wait().status.code(), Some(0));
+    // The node of the group is free for another console.
+    here.bed.new_session().expect_code(0);
+    here.bed.ok("add_group g 127.0.0.5@tcp");
+    here.bed.ok("end_session");
+}
+
+#[test]
+fn under_its_short_name_the_program_lists_its_commands_and_names_itself_once() {
+    let bed = Bed::new();
+    let link = bed.site.path("lst");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_finerail"), &link).unwrap();
+    let call = |words: &[&str]| {
+        let mut command = Command::new(&link);
+        command.args(words).env("LST_SESSION", "9");
+        run(command)
+    };
+    let listed = call(&["--list-commands"]).expect_code(0).out;
+    for command in ["new_session", "add_test", "show_error", "end_session"] {
+        assert!(listed.lines().any(|line| line == command), "{listed}");
+    }
+    let help = call(&["add_group", "--help"]).expect_code(0).out;
+    assert!(help.contains("Usage: lst add_group"), "{help}");
+    assert!(!help.contains("lst lst"), "{help}");
 }

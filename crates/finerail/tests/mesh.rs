@@ -543,7 +543,7 @@ impl Mesh {
         })?;
         for group in ["near", "far"] {
             let errors = ok(place.lst(&format!("show_error --session {group}")))?;
-            if !errors.contains("No error nodes found") {
+            if !errors.contains("Total 0 error nodes") {
                 return Err(errors);
             }
         }

@@ -195,7 +195,7 @@ impl Site {
         });
         for group in ["servers", "clients"] {
             let errors = self.lst(console, &format!("show_error {group}"));
-            assert!(errors.contains("No error nodes found"), "{errors}");
+            assert!(errors.contains("Total 0 error nodes"), "{errors}");
         }
         self.lst(console, "end_session");
         let socket = self.path(&format!("finerail/lst/{console}.sock"));

@@ -191,6 +191,11 @@ pub(crate) struct NetShowArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+Values:
+  --health: 0 to 1000
+  --conns-per-peer: 0 to 127; -1 changes nothing
+  --lnd-timeout: seconds; 0 for the timeout of the node")]
 pub(crate) struct NetSetArgs {
     /// Set it for the interface with this NID
     #[arg(long, short)]
@@ -230,7 +235,7 @@ pub(crate) struct RouteAddArgs {
     /// The gateways' NIDs, such as 10.1.0.[1-4]@tcp
     #[arg(long, short)]
     pub(crate) gateway: Option<String>,
-    /// Hops to the remote network, 1 to 255
+    /// Hops to the remote network, 1 to 255; -1: undefined
     #[arg(
         long,
         short = 'c',
@@ -427,7 +432,16 @@ pub(crate) struct NidlistArgs {
 #[derive(Subcommand)]
 pub(crate) enum GlobalCommand {
     /// Show node-wide parameters
-    Show(WatchArgs),
+    Show(GlobalShowArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct GlobalShowArgs {
+    /// Accepted without effect: every parameter is shown
+    #[arg(long, short, value_name = "LEVEL", num_args = 0..=1, hide = true)]
+    pub(crate) verbose: Option<Option<u8>>,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 }
 
 #[derive(Subcommand)]
@@ -623,6 +637,7 @@ pub(crate) enum FaultRuleCommand {
     /// Zero the rules' counters
     Reset,
     /// List the rules
+    #[command(alias = "list")]
     Show,
 }
 

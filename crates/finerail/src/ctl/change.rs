@@ -266,7 +266,8 @@ pub(super) fn route_add(args: &RouteAddArgs, talk: &mut Talk) -> Result<(), Fail
         return Err(Failed::block("add", "route", -EINVAL, what));
     }
     let mut route = json!({ "net": net, "gateway": gateway });
-    if let Some(hop) = &args.hop {
+    // As in documents, -1 is an undefined hop count.
+    if let Some(hop) = args.hop.as_deref().filter(|hop| *hop != "-1") {
         let hop = hop.parse().ok().filter(|hop| (1..=255).contains(hop));
         let what = "invalid hop count must be between 1 and 255";
         let hop: i64 = hop.ok_or_else(|| Failed::block("add", "route", -EINVAL, what))?;

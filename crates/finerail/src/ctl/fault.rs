@@ -18,6 +18,15 @@ pub(super) fn carry_out(command: &FaultCommand, talk: &mut Talk) -> Result<(), F
             return talk.print(&Request::Fault(Fault::Reset { delay }));
         }
     };
+    on_rules(command, delay, talk)
+}
+
+/// Carries out a command on drop rules, or on delay rules.
+pub(super) fn on_rules(
+    command: &FaultRuleCommand,
+    delay: bool,
+    talk: &mut Talk,
+) -> Result<(), Failed> {
     match command {
         FaultRuleCommand::Add(args) => add(args, delay, talk),
         FaultRuleCommand::Del(args) => del(args, delay, talk),

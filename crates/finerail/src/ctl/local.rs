@@ -7,6 +7,7 @@ use lnet_config::{Document, Reply};
 use lnet_types::Nid;
 use lnet_types::expr::NidList;
 
+use super::Tool;
 use super::args::{CptOfNidArgs, Group, NidlistArgs};
 use super::talk::Failed;
 
@@ -57,8 +58,11 @@ const WORDS: [&str; 8] = [
 ];
 
 /// Prints the list of `--list-commands`, with four words in a line.
-pub(super) fn list_commands(out: &mut impl Write) -> io::Result<()> {
-    let command = Group::augment_subcommands(clap::Command::new("lnetctl"));
+pub(super) fn list_commands(tool: Tool, out: &mut impl Write) -> io::Result<()> {
+    let command = match tool {
+        Tool::Lnetctl => Group::augment_subcommands(clap::Command::new(tool.name())),
+        Tool::Lctl => tool.command(),
+    };
     let groups = command
         .get_subcommands()
         .filter(|group| !group.is_hide_set());

@@ -124,7 +124,14 @@ struct Lnetctl {
 }
 
 #[derive(Parser)]
-#[command(name = "lctl", version, about = ABOUT, max_term_width = 100)]
+#[command(
+    name = "lctl",
+    version,
+    about = ABOUT,
+    infer_long_args = true,
+    infer_subcommands = true,
+    max_term_width = 100
+)]
 struct Lctl {
     #[command(flatten)]
     log: LogArgs,
@@ -247,9 +254,7 @@ fn about_itself(tool: Tool, words: &[impl AsRef<OsStr>]) -> Option<io::Result<()
             let version = env!("CARGO_PKG_VERSION");
             writeln!(out, "{} {version} (finerail)", tool.name())
         }
-        "--list-commands" | "list-commands" if tool == Tool::Lnetctl => {
-            local::list_commands(&mut out)
-        }
+        "--list-commands" | "list-commands" => local::list_commands(tool, &mut out),
         _ => return None,
     })
 }
@@ -331,7 +336,7 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
         Group::Peer(PeerCommand::List(watch)) => section(Section::PeerList, watch, talk),
         Group::Peer(PeerCommand::Set(args)) => peer_set(args, talk),
         Group::Routing(RoutingCommand::Show(watch)) => section(Section::Routing, watch, talk),
-        Group::Global(GlobalCommand::Show(watch)) => section(Section::Global, watch, talk),
+        Group::Global(GlobalCommand::Show(args)) => section(Section::Global, &args.watch, talk),
         Group::Stats(StatsCommand::Show(args)) => match &args.since {
             Some(since) => since::show(since, talk),
             None => section(Section::Statistics, &args.watch, talk),
@@ -429,8 +434,10 @@ fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
     if is_tuned {
         talk.print(&Request::Tune(tune))?;
     }
+    // As in `lnetctl`, -1 is a value that changes nothing.
+    let is_given = args.conns_per_peer.is_some() || args.lnd_timeout.is_some();
     match args.health.as_deref() {
-        None if is_tuned => Ok(()),
+        None if is_given => Ok(()),
         None => Err(Failed::plain(
             "--health, --conns-per-peer or --lnd-timeout is needed",
         )),

@@ -10,6 +10,7 @@ use files_lnet::Printable;
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
 use lnet_dlc::protocol::{Failure, Fault, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
+use lnet_types::Net;
 
 use super::args::WatchArgs;
 use super::{Partner, Tool};
@@ -25,6 +26,8 @@ pub(super) struct Talk {
     is_named: bool,
     /// Whether commands come from standard input, so that no document can be read from it.
     pub(super) in_session: bool,
+    /// The network that `lctl network NET` chose.
+    pub(super) net: Option<Net>,
 }
 
 /// Why a command failed. It decides the output and the exit code.
@@ -115,6 +118,7 @@ impl Talk {
             // A user who names the socket knows which node it is.
             is_named: partner.node.is_some(),
             in_session: false,
+            net: None,
         }
     }
 
@@ -361,7 +365,7 @@ pub(super) fn unknown(tool: Tool, name: &str) -> io::Result<u8> {
     let name = Printable::text(name);
     let help = match tool {
         Tool::Lnetctl => "lnetctl --list-commands",
-        Tool::Lctl => "lctl --help",
+        Tool::Lctl => "lctl --list-commands",
     };
     let tool = tool.name();
     writeln!(

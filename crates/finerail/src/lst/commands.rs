@@ -1,29 +1,29 @@
 //! Commands of a session. The console carries them out.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use lnet_selftest::console::{
     Answer, Distribution, NODES_MAX, Session, State, Test, parse_parameters,
 };
+use lnet_selftest::driver::Lease;
 use lnet_types::expr::NidList;
 use lnet_types::{Nid, ProcessId};
 
-use super::console::{Output, Shared};
+use super::host::Output;
 use super::{ConsoleCommand, SessionCommand, list, stat};
 
 /// Arguments of `lst update_group`.
 #[derive(clap::Args)]
 pub(super) struct UpdateGroupArgs {
     /// Ask nodes of the group that are not in the session to join it
-    #[arg(long)]
+    #[arg(short, long)]
     refresh: bool,
     /// Remove nodes in these states: active, busy, down, unknown, invalid (all except active)
-    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    #[arg(short, long, value_name = "STATE", value_delimiter = ',')]
     clean: Vec<String>,
     /// Remove these nodes
-    #[arg(long, value_name = "NIDS")]
+    #[arg(short = 'm', long, value_name = "NIDS")]
     remove: Vec<String>,
     /// The group
     #[arg(value_name = "NAME")]
@@ -42,25 +42,25 @@ Finerail and the kernel release after 2.17 know discard; other nodes reject it.
 ")]
 pub(super) struct AddTestArgs {
     /// The batch
-    #[arg(long, value_name = "NAME", default_value = "batch")]
+    #[arg(short, long, value_name = "NAME", default_value = "batch")]
     batch: String,
     /// RPCs of each unit, one after another; -1: no limit
-    #[arg(long = "loop", value_name = "COUNT", default_value_t = -1, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..))]
+    #[arg(short = 'l', long = "loop", value_name = "COUNT", default_value_t = -1, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..))]
     repeat: i32,
     /// Units for each client and server
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(short, long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     concurrency: u32,
     /// The numbers of consecutive clients and servers that load each other
-    #[arg(long, value_name = "CLIENTS:SERVERS", default_value = "1:1")]
+    #[arg(short, long, value_name = "CLIENTS:SERVERS", default_value = "1:1")]
     distribute: String,
     /// Whether a unit ends with its first error
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     stop_on_error: bool,
     /// The clients
-    #[arg(long, value_name = "GROUP")]
+    #[arg(short, long, value_name = "GROUP")]
     from: String,
     /// The servers
-    #[arg(long, value_name = "GROUP")]
+    #[arg(short, long, value_name = "GROUP")]
     to: String,
     /// The test
     #[arg(value_name = "TEST", required = true)]
@@ -72,6 +72,7 @@ pub(super) struct AddTestArgs {
 pub(super) struct QueryArgs {
     /// A test of the batch, from 1
     #[arg(
+        short,
         long,
         value_name = "NUMBER",
         default_value_t = 0,
@@ -79,13 +80,13 @@ pub(super) struct QueryArgs {
     )]
     test: usize,
     /// The number of queries
-    #[arg(long = "loop", value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'l', long = "loop", value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Seconds between two queries
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     delay: u32,
     /// Print a line for each client
-    #[arg(long)]
+    #[arg(short, long)]
     all: bool,
     /// The batch
     #[arg(value_name = "NAME", default_value = "batch")]
@@ -95,14 +96,14 @@ pub(super) struct QueryArgs {
 /// Carries out a command. Returns whether all nodes succeeded; the errors of the other nodes are in the output.
 pub(super) fn carry_out(
     command: ConsoleCommand,
-    shared: &Shared,
+    lease: &Lease,
     out: &mut Output<'_>,
 ) -> anyhow::Result<bool> {
     match command {
         ConsoleCommand::NewSession(args) => {
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
             let stamp = i64::try_from(since_1970.as_millis())?;
-            let mut console = shared.console();
+            let mut console = lease.console();
             let session = console.new_session(&args.name, args.timeout, args.force, stamp)?;
             out.out(format_args!(
                 "SESSION: {} FEATURES: 1 TIMEOUT: {} FORCE: {}",
@@ -112,66 +113,66 @@ pub(super) fn carry_out(
             ))?;
             Ok(true)
         }
-        ConsoleCommand::Run { name } => {
-            let failures = shared.console().run(&name)?;
+        ConsoleCommand::Run { name, timeout } => {
+            let timeout = Duration::from_secs(timeout.into());
+            let failures = lease.console().run_within(&name, timeout)?;
             out.out(format_args!("{name} is running now"))?;
             told("run batch", &failures, out)
         }
-        ConsoleCommand::Session(command) => on_session(command, shared, out),
+        ConsoleCommand::Session(command) => on_session(command, lease, out),
     }
 }
 
 fn on_session(
     command: SessionCommand,
-    shared: &Shared,
+    lease: &Lease,
     out: &mut Output<'_>,
 ) -> anyhow::Result<bool> {
     match command {
         SessionCommand::EndSession => {
-            let failures = shared.console().end_session()?;
-            shared.is_over.store(true, Ordering::Release);
+            let failures = lease.console().end_session()?;
             out.out("session is ended")?;
             told("end session", &failures, out)
         }
-        SessionCommand::ShowSession => list::session(shared.console().session()?, out),
+        SessionCommand::ShowSession => list::session(lease.console().session()?, out),
         SessionCommand::AddGroup { name, nids } => {
             let nodes = expand(&nids)?;
-            let failures = shared.console().add_group(&name, &nodes)?;
+            let failures = lease.console().add_group(&name, &nodes)?;
             out.out(format_args!("{} are added to session", nids.join(" ")))?;
             told("create session", &failures, out)
         }
         SessionCommand::DelGroup { name } => {
-            shared.console().del_group(&name)?;
+            lease.console().del_group(&name)?;
             out.out("Group is deleted")?;
             Ok(true)
         }
-        SessionCommand::UpdateGroup(args) => update_group(&args, shared, out),
-        SessionCommand::ListGroup(args) => list::groups(&args, shared.console().session()?, out),
+        SessionCommand::UpdateGroup(args) => update_group(&args, lease, out),
+        SessionCommand::ListGroup(args) => list::groups(&args, lease.console().session()?, out),
         SessionCommand::AddBatch { name } => {
-            shared.console().add_batch(&name)?;
+            lease.console().add_batch(&name)?;
             Ok(true)
         }
         SessionCommand::DelBatch { name } => {
-            shared.console().del_batch(&name)?;
+            lease.console().del_batch(&name)?;
             Ok(true)
         }
-        SessionCommand::AddTest(args) => add_test(&args, shared, out),
-        SessionCommand::ListBatch(args) => list::batches(&args, shared.console().session()?, out),
+        SessionCommand::AddTest(args) => add_test(&args, lease, out),
+        SessionCommand::ListBatch(args) => list::batches(&args, lease.console().session()?, out),
         SessionCommand::Stop { force, name } => {
-            let failures = shared.console().stop(&name, force)?;
-            out.out(format_args!("{name} is stopped"))?;
+            let failures = lease.console().stop(&name, force)?;
+            out.out("Batch is stopped")?;
             told("stop batch", &failures, out)
         }
-        SessionCommand::Query(args) => query(&args, shared, out),
-        SessionCommand::Stat(args) => stat::stat(&args, shared, out),
-        SessionCommand::ShowError(args) => stat::show_error(&args, shared, out),
-        SessionCommand::Ping(args) => stat::ping(&args, shared, out),
+        SessionCommand::Query(args) => query(&args, lease, out),
+        SessionCommand::Stat(args) => stat::stat(&args, lease, out),
+        SessionCommand::ShowError(args) => stat::show_error(&args, lease, out),
+        SessionCommand::Ping(args) => stat::ping(&args, lease, out),
     }
 }
 
 fn update_group(
     args: &UpdateGroupArgs,
-    shared: &Shared,
+    lease: &Lease,
     out: &mut Output<'_>,
 ) -> anyhow::Result<bool> {
     let mut states = Vec::new();
@@ -190,7 +191,7 @@ fn update_group(
     if !args.refresh && states.is_empty() && nids.is_empty() {
         bail!("nothing to do: give --refresh, --clean or --remove");
     }
-    let mut console = shared.console();
+    let mut console = lease.console();
     let mut failures = Vec::new();
     if args.refresh {
         failures = console.refresh_group(&args.name)?;
@@ -203,7 +204,7 @@ fn update_group(
     told("create session", &failures, out)
 }
 
-fn add_test(args: &AddTestArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow::Result<bool> {
+fn add_test(args: &AddTestArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
     let test = Test {
         kind: parse_parameters(&args.test)?,
         repeat: u32::try_from(args.repeat).ok(),
@@ -213,18 +214,18 @@ fn add_test(args: &AddTestArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow
         from: args.from.clone(),
         to: args.to.clone(),
     };
-    let failures = shared.console().add_test(&args.batch, test)?;
+    let failures = lease.console().add_test(&args.batch, test)?;
     out.out("Test was added successfully")?;
     told("add test", &failures, out)
 }
 
-fn query(args: &QueryArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow::Result<bool> {
+fn query(args: &QueryArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
     let mut is_good = true;
     for round in 0..args.repeat {
         if round > 0 {
             out.pause(Duration::from_secs(args.delay.into()))?;
         }
-        let answers = shared.console().query(&args.name, args.test)?;
+        let answers = lease.console().query(&args.name, args.test)?;
         let is_running = |answer: &Answer<_>| running(answer) == Some(true);
         if args.all {
             for answer in &answers {

@@ -52,6 +52,9 @@ pub(super) struct RunArgs {
     /// A batch of the session, or a file of flows that ends in .yaml or .yml
     #[arg(value_name = "BATCH|FILE", default_value = "batch")]
     pub(super) what: String,
+    /// A batch: timeout of each client's answer, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value_t = super::RUN_TIMEOUT, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(super) timeout: u32,
     /// Flows: print the figures as JSON
     #[arg(long)]
     json: bool,

@@ -3,7 +3,7 @@
 use lnet_selftest::console::{Batch, BatchState, Session, State};
 use lnet_types::Nid;
 
-use super::console::Output;
+use super::host::Output;
 
 /// Arguments of `lst list_group`.
 #[derive(clap::Args)]
@@ -22,6 +22,7 @@ pub(super) struct ListBatchArgs {
     which: Which,
     /// Only this test of the batch, counted from 1
     #[arg(
+        short,
         long,
         value_name = "NUMBER",
         default_value_t = 0,
@@ -29,10 +30,10 @@ pub(super) struct ListBatchArgs {
     )]
     test: usize,
     /// List the nodes of servers
-    #[arg(long, conflicts_with = "client")]
+    #[arg(short, long, conflicts_with = "client")]
     server: bool,
     /// List the nodes of clients
-    #[arg(long)]
+    #[arg(short, long)]
     client: bool,
     /// The batch; without it, print the names of all batches
     #[arg(value_name = "NAME")]
@@ -43,19 +44,19 @@ pub(super) struct ListBatchArgs {
 #[derive(clap::Args)]
 struct Which {
     /// Nodes in the session
-    #[arg(long)]
+    #[arg(short, long)]
     active: bool,
     /// Nodes in sessions of other consoles
-    #[arg(long)]
+    #[arg(short, long)]
     busy: bool,
     /// Nodes that do not answer
-    #[arg(long)]
+    #[arg(short, long)]
     down: bool,
     /// Nodes that answer and are in no session
-    #[arg(long)]
+    #[arg(short, long)]
     unknown: bool,
     /// All nodes
-    #[arg(long)]
+    #[arg(short = 'A', long)]
     all: bool,
 }
 
@@ -68,8 +69,8 @@ impl Which {
     }
 }
 
-/// The heading above counts of nodes.
-const HEAD: &str = "ACTIVE BUSY DOWN UNKNOWN TOTAL";
+/// The heading above counts of nodes. The column of names has none.
+const HEAD: &str = "\tACTIVE\tBUSY\tDOWN\tUNKNOWN\tTOTAL";
 
 pub(super) fn session(session: &Session, out: &mut Output<'_>) -> anyhow::Result<bool> {
     let nodes: Vec<Nid> = session.nodes().collect();
@@ -81,7 +82,7 @@ pub(super) fn session(session: &Session, out: &mut Output<'_>) -> anyhow::Result
         if session.force { "Yes" } else { "No" }
     ))?;
     out.out(HEAD)?;
-    out.out(counts(session, &nodes))?;
+    out.out(counts("nodes", session, &nodes))?;
     Ok(true)
 }
 
@@ -102,7 +103,7 @@ pub(super) fn groups(
         let nodes = &session.group(name)?.nodes;
         if states.is_empty() {
             out.out(HEAD)?;
-            out.out(counts(session, nodes))?;
+            out.out(counts(name, session, nodes))?;
         } else {
             of_states(session, nodes, &states, out)?;
         }
@@ -132,9 +133,10 @@ pub(super) fn batches(
         return Ok(true);
     }
     if args.test == 0 {
+        // The tool prints the number of the state.
         let state = match batch.state {
-            BatchState::Idle => "Idle",
-            BatchState::Running => "Running",
+            BatchState::Idle => 176,
+            BatchState::Running => 177,
         };
         out.out(format_args!(
             "Batch: {name} Tests: {} State: {state}",
@@ -161,15 +163,15 @@ fn parties(
     test: usize,
     out: &mut Output<'_>,
 ) -> anyhow::Result<()> {
-    out.out(format_args!("       {HEAD}"))?;
+    out.out(HEAD)?;
     for (name, is_client) in [("client", true), ("server", false)] {
         let nodes = session.parties(&batch.name, test, is_client)?;
-        out.out(format_args!("{name} {}", counts(session, &nodes)))?;
+        out.out(counts(name, session, &nodes))?;
     }
     Ok(())
 }
 
-fn counts(session: &Session, nodes: &[Nid]) -> String {
+fn counts(name: &str, session: &Session, nodes: &[Nid]) -> String {
     let of = |state| {
         nodes
             .iter()
@@ -177,7 +179,10 @@ fn counts(session: &Session, nodes: &[Nid]) -> String {
             .count()
     };
     let [active, busy, down, unknown] = State::ALL.map(of);
-    format!("{active} {busy} {down} {unknown} {}", nodes.len())
+    format!(
+        "{name}\t{active}\t{busy}\t{down}\t{unknown}\t{}",
+        nodes.len()
+    )
 }
 
 fn of_states(

@@ -1,54 +1,117 @@
 //! `finerail lst`: LNet selftest, with the commands of `lst`.
 //!
 //! ```text
-//!   lst new_session ── starts ──▶ console process: node, test node, Console
-//!   lst add_group …  ── words ──▶ $XDG_RUNTIME_DIR/finerail/lst/KEY.sock
-//!                    ◀─ output, errors, exit code ──
-//!   lst end_session  ───────────▶ ends the console
+//!   lst COMMAND ── words ──▶ control socket of the node of this machine ── Host: Consoles, one for each key
+//!               ◀─ lines, exit code ──
+//!   lst new_session --config FILE
+//!               ── starts ──▶ console process: node of FILE, its control socket lst/KEY.sock, Host
 //!
 //!   lst serve                     a test node in the foreground
 //!   lst run FILE.yaml             flows of a file, in this process
 //! ```
 //!
-//! Every command is a process of its own, and the commands share a session. The session lives in a console
-//! process, which `new_session` starts and `end_session` ends. `LST_SESSION` in the environment says which
-//! session a command belongs to, as with `lst`. A console also ends if no command came for the session's
-//! timeout. The console is a test node too, so that groups may contain its NID. A command goes to the console
-//! as it was typed, in one JSON line, and comes back as lines of output. The console parses it with the same
-//! code as the process that sent it.
+//! Every command is a process of its own, and the commands share a session. The running node keeps it (`finerail node
+//! --selftest`), as the kernel does; `LST_SESSION` in the environment says which session a command belongs to. Without
+//! a running node, or with options that describe another node, `new_session` starts a console process, which is such
+//! a node and ends with its session. A session also ends if no command came for its timeout. A command goes to the
+//! console as it was typed. The console parses it with the same code as the process that sent it.
 
 mod commands;
 mod console;
 mod flows;
+mod host;
 mod list;
 mod serve;
 mod stat;
 mod talk;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::common::{ConfigArgs, TransportArgs};
+use crate::common::{ConfigArgs, LogArgs, TransportArgs, command_of, print_usage};
+
+pub(crate) use self::host::Host;
 
 /// The short name of the program: called by it, the program acts as `finerail lst`, for scripts written for
 /// `lst`.
 const SHORT_NAME: &str = "lst";
 
-/// Inserts the word `lst` into the arguments if the program was called as `lst`.
-pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
-    if name.is_some_and(|name| name == SHORT_NAME) {
-        arguments.insert(1, OsString::from(SHORT_NAME));
+/// The program under its short name.
+#[derive(Parser)]
+#[command(name = SHORT_NAME, version, about = ABOUT, infer_long_args = true, max_term_width = 100)]
+struct Lst {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    lst: LstArgs,
+}
+
+const ABOUT: &str = "Put load on LNet nodes and measure them";
+
+/// Runs the whole command if the program was called as `lst`, or if it is asked for the names of its commands.
+pub(crate) fn called_directly(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
+    let (name, words) = arguments.split_first()?;
+    let is_short = Path::new(name).file_stem() == Some(OsStr::new(SHORT_NAME));
+    let is_ours = is_short || words.first().is_some_and(|word| word == SHORT_NAME);
+    let asked = words.get(usize::from(!is_short))?;
+    if is_ours && (asked == "--list-commands" || asked == "list-commands") {
+        return Some(list_commands().map_err(Into::into));
     }
-    arguments
+    if !is_short {
+        return None;
+    }
+    Some(match Lst::try_parse_from(arguments) {
+        Ok(Lst { log, lst }) => {
+            log.start();
+            run(&lst)
+        }
+        Err(error) => Ok(ExitCode::from(print_usage(&error))),
+    })
+}
+
+fn list_commands() -> io::Result<ExitCode> {
+    let lst = Lst::command();
+    let commands = lst
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    for command in commands {
+        writeln!(io::stdout(), "{}", command.get_name())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the words of the command line after `lst`.
+fn words() -> Vec<String> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let name = arguments.first().map(Path::new).and_then(Path::file_stem);
+    let first = match name.is_some_and(|name| name == SHORT_NAME) {
+        true => 1,
+        false => {
+            let command = command_of(&arguments);
+            let at = arguments
+                .iter()
+                .skip(1)
+                .position(|word| Some(word.as_os_str()) == command);
+            at.map_or(arguments.len(), |at| at + 2)
+        }
+    };
+    let words = arguments.get(first..).unwrap_or_default().iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Arguments of `finerail lst`.
 #[derive(clap::Args)]
 #[command(after_help = "\
+Commands of a session are carried out by the node of this machine, if it was started with --selftest, \
+or by a console process that new_session starts.
+
 Example: read from two servers, with their test nodes and this one
 
   export LST_SESSION=$$
@@ -73,7 +136,7 @@ pub(crate) struct LstArgs {
 #[derive(Subcommand)]
 #[command(rename_all = "snake_case")]
 enum Command {
-    /// Begin a session: start its console
+    /// Begin a session: on the node of this machine, or start a console for it
     NewSession(NewSessionArgs),
     #[command(flatten)]
     Session(SessionCommand),
@@ -100,19 +163,27 @@ struct NewSessionArgs {
 #[derive(clap::Args, Clone)]
 struct NewSession {
     /// Seconds without commands after which the session ends
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     timeout: u32,
     /// Replace the session of this key, and take nodes out of sessions of other consoles
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
     /// The name of the session, at most 31 bytes
     #[arg(value_name = "NAME")]
     name: String,
 }
 
-/// What the console process carries out.
+/// The default timeout of the answers to `lst run`, in seconds.
+const RUN_TIMEOUT: u32 = 30;
+
+/// What a console carries out.
 #[derive(Parser)]
-#[command(name = "lst", no_binary_name = true, disable_help_subcommand = true)]
+#[command(
+    name = "lst",
+    no_binary_name = true,
+    disable_help_subcommand = true,
+    infer_long_args = true
+)]
 struct Words {
     #[command(subcommand)]
     command: ConsoleCommand,
@@ -123,6 +194,8 @@ struct Words {
 enum ConsoleCommand {
     NewSession(NewSession),
     Run {
+        #[arg(short, long, default_value_t = RUN_TIMEOUT)]
+        timeout: u32,
         name: String,
     },
     #[command(flatten)]
@@ -175,7 +248,7 @@ enum SessionCommand {
     /// Stop a batch
     Stop {
         /// Cancel RPCs in flight
-        #[arg(long)]
+        #[arg(short, long)]
         force: bool,
         /// The batch
         #[arg(value_name = "NAME", default_value = "batch")]
@@ -195,11 +268,32 @@ enum SessionCommand {
 pub(crate) fn run(args: &LstArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::NewSession(args) => talk::new_session(args),
-        Command::Session(_) => talk::forward(),
+        Command::Session(command) => talk::send(&words(), command.own_time()),
         Command::Run(args) if is_file(&args.what) => flows::run(args),
-        Command::Run(args) => talk::send(&["run".to_owned(), args.what.clone()]),
+        Command::Run(args) => {
+            let timeout = format!("--timeout={}", args.timeout);
+            let words = [
+                "run".to_owned(),
+                timeout,
+                "--".to_owned(),
+                args.what.clone(),
+            ];
+            talk::send(&words, Duration::from_secs(args.timeout.into()))
+        }
         Command::Serve(args) => serve::run(args),
         Command::Console(args) => console::run(args),
+    }
+}
+
+impl SessionCommand {
+    /// Returns how long nodes may take to answer the command, if it says so itself.
+    fn own_time(&self) -> Duration {
+        let seconds = match self {
+            Self::Ping(args) => args.timeout,
+            Self::Stat(args) => args.timeout,
+            _ => 0,
+        };
+        Duration::from_secs(seconds.into())
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_selftest::TestNode;
 
+use super::host::Host;
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
@@ -49,7 +50,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let managed = lnet_noded::start(&config, options)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
-    let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;
+    let host = Host::start(&managed)?;
     let control = args.control.open(&managed)?;
     let metrics = args.metrics.open(node)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
@@ -59,8 +60,9 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         args.transport.port
     );
     signals.wait_until_stopped(&ready, || reload(&managed, &args.config));
-    tracing::info!(counters = ?test_node.counters(), "selftest");
-    drop((control, metrics, test_node));
+    tracing::info!(counters = ?host.consoles().test_node().counters(), "selftest");
+    host.consoles().close();
+    drop((control, metrics));
     node.shutdown(GRACE);
     args.stats.write(node)?;
     Ok(ExitCode::SUCCESS)

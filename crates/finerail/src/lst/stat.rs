@@ -4,45 +4,55 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lnet_selftest::console::{Answer, Session};
+use lnet_selftest::driver::Lease;
 use lnet_selftest::wire::StatReply;
 use lnet_types::{Nid, ProcessId};
 
 use super::commands::{expand, nodes, told};
-use super::console::{Output, Shared};
+use super::host::Output;
 
 /// Arguments of `lst stat`.
 #[derive(clap::Args)]
 pub(super) struct StatArgs {
     /// Print only bandwidth
-    #[arg(long)]
+    #[arg(short, long)]
     bw: bool,
     /// Print only rates
-    #[arg(long)]
+    #[arg(short = 'a', long)]
     rate: bool,
     /// Print what nodes received
-    #[arg(long)]
+    #[arg(short, long)]
     read: bool,
     /// Print what nodes sent
-    #[arg(long)]
+    #[arg(short, long)]
     write: bool,
     /// Print only the largest value
-    #[arg(long)]
+    #[arg(short = 'x', long)]
     max: bool,
     /// Print only the smallest value
-    #[arg(long)]
+    #[arg(short = 'n', long)]
     min: bool,
     /// Print only the average
-    #[arg(long)]
+    #[arg(short = 'g', long)]
     avg: bool,
     /// Print bandwidth in units of 1,000,000 bytes instead of 1,048,576
-    #[arg(long)]
+    #[arg(short, long)]
     mbs: bool,
+    /// Print messages of LNet (the default)
+    #[arg(short, long)]
+    lnet: bool,
+    /// Print RPCs and bulk of selftest instead of messages of LNet
+    #[arg(short = 'c', long)]
+    rpc: bool,
     /// Seconds between two samples
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     delay: u32,
     /// The number of samples; without it, until the command is interrupted
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'o', long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
+    /// Timeout of each node's answer, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(super) timeout: u32,
     /// Groups or NIDs
     #[arg(value_name = "GROUP|NIDS", required = true)]
     names: Vec<String>,
@@ -52,7 +62,7 @@ pub(super) struct StatArgs {
 #[derive(clap::Args)]
 pub(super) struct ShowErrorArgs {
     /// Print only errors of the session's tests
-    #[arg(long)]
+    #[arg(short, long)]
     session: bool,
     /// Groups or NIDs
     #[arg(value_name = "GROUP|NIDS", required = true)]
@@ -63,31 +73,32 @@ pub(super) struct ShowErrorArgs {
 #[derive(clap::Args)]
 pub(super) struct PingArgs {
     /// All nodes of the session (the default)
-    #[arg(long)]
+    #[arg(short, long)]
     session: bool,
     /// The nodes of a group
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME")]
     group: Vec<String>,
     /// These nodes
-    #[arg(long, value_name = "NIDS")]
+    #[arg(short, long, value_name = "NIDS")]
     nodes: Vec<String>,
     /// The clients of a batch
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME")]
     batch: Option<String>,
     /// The servers of the batch instead of the clients
-    #[arg(long, requires = "batch")]
+    #[arg(short = 'v', long, requires = "batch")]
     server: bool,
-    /// Timeout in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    timeout: u32,
+    /// Timeout of each node's answer, in seconds
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(super) timeout: u32,
     /// Groups or NIDs
     #[arg(value_name = "GROUP|NIDS")]
     names: Vec<String>,
 }
 
-pub(super) fn stat(args: &StatArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow::Result<bool> {
-    let groups = nodes(shared.console().session()?, &args.names)?;
-    let look = |group: &(String, Vec<Nid>)| shared.console().stat(&group.1);
+pub(super) fn stat(args: &StatArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
+    let groups = nodes(lease.console().session()?, &args.names)?;
+    let timeout = Duration::from_secs(args.timeout.into());
+    let look = |group: &(String, Vec<Nid>)| lease.console().stat_within(&group.1, timeout);
     let mut before = Vec::new();
     for group in &groups {
         before.push((Instant::now(), look(group)?));
@@ -102,11 +113,50 @@ pub(super) fn stat(args: &StatArgs, shared: &Shared, out: &mut Output<'_>) -> an
             let now = Instant::now();
             let seconds = now.duration_since(*since).as_secs_f64();
             is_good &= told("stat", &failures(&new), out)?;
-            table(args, &group.0, &rates(old, &new, seconds), out)?;
+            for source in Source::asked(args) {
+                let rates = rates(source, old, &new, seconds);
+                table(args, (source.name(), &group.0), &rates, out)?;
+            }
             (*since, *old) = (now, new);
         }
     }
     Ok(is_good)
+}
+
+/// The counters that a table is made of.
+#[derive(Clone, Copy)]
+enum Source {
+    Lnet,
+    Rpc,
+}
+
+impl Source {
+    fn asked(args: &StatArgs) -> Vec<Self> {
+        match (args.lnet, args.rpc) {
+            (true, true) => vec![Self::Lnet, Self::Rpc],
+            (false, true) => vec![Self::Rpc],
+            (_, false) => vec![Self::Lnet],
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Lnet => "LNet",
+            Self::Rpc => "RPC",
+        }
+    }
+
+    /// Returns the counts and bytes of a reply; in each pair first received, then sent.
+    const fn counts(self, reply: &StatReply) -> ([u32; 2], [u64; 2]) {
+        let (lnet, rpc) = (&reply.lnet, &reply.rpc);
+        match self {
+            Self::Lnet => (
+                [lnet.recv_count, lnet.send_count],
+                [lnet.recv_length, lnet.send_length],
+            ),
+            Self::Rpc => ([rpc.received, rpc.sent], [rpc.bulk_get, rpc.bulk_put]),
+        }
+    }
 }
 
 fn failures(answers: &[Answer<StatReply>]) -> Vec<Answer<()>> {
@@ -123,59 +173,56 @@ struct Rate {
     bytes: [f64; 2],
 }
 
-fn rates(old: &[Answer<StatReply>], new: &[Answer<StatReply>], seconds: f64) -> Vec<Rate> {
+fn rates(
+    source: Source,
+    old: &[Answer<StatReply>],
+    new: &[Answer<StatReply>],
+    seconds: f64,
+) -> Vec<Rate> {
     let one = |((_, old), (_, new)): (&Answer<StatReply>, &Answer<StatReply>)| {
-        let (old, new) = (&old.as_ref().ok()?.lnet, &new.as_ref().ok()?.lnet);
-        let count = |old: u32, new: u32| f64::from(new.wrapping_sub(old)) / seconds;
-        let length = |old: u64, new: u64| new.wrapping_sub(old) as f64 / seconds;
+        let (old, new) = (old.as_ref().ok()?, new.as_ref().ok()?);
+        let ((old_count, old_length), (count, length)) = (source.counts(old), source.counts(new));
+        let rate = |at: usize| f64::from(count[at].wrapping_sub(old_count[at])) / seconds;
+        let bandwidth = |at: usize| length[at].wrapping_sub(old_length[at]) as f64 / seconds;
         Some(Rate {
-            messages: [
-                count(old.recv_count, new.recv_count),
-                count(old.send_count, new.send_count),
-            ],
-            bytes: [
-                length(old.recv_length, new.recv_length),
-                length(old.send_length, new.send_length),
-            ],
+            messages: [rate(0), rate(1)],
+            bytes: [bandwidth(0), bandwidth(1)],
         })
     };
     old.iter().zip(new).filter_map(one).collect()
 }
 
-fn table(args: &StatArgs, name: &str, rates: &[Rate], out: &mut Output<'_>) -> anyhow::Result<()> {
+/// Prints the rates of a group, byte for byte as the tool does.
+fn table(
+    args: &StatArgs,
+    (source, name): (&str, &str),
+    rates: &[Rate],
+    out: &mut Output<'_>,
+) -> anyhow::Result<()> {
     let (unit, label) = if args.mbs {
         (1e6, "MB/s")
     } else {
         (1_048_576.0, "MiB/s")
     };
     let directions = [
-        ("R", args.read || !args.write),
-        ("W", args.write || !args.read),
+        (0, "R", args.read || !args.write),
+        (1, "W", args.write || !args.read),
     ];
+    let directions = || directions.iter().filter(|(.., is_asked)| *is_asked);
     if args.rate || !args.bw {
-        out.out(format_args!("[LNet Rates of {name}]"))?;
-        for (at, (letter, _)) in directions
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, asked))| *asked)
-        {
-            let values = rates.iter().map(|rate| rate.messages[at]).collect();
-            out.out(line(args, letter, values, |value| {
-                format!("{value:.0} RPC/s")
-            }))?;
+        out.out(format_args!("[{source} Rates of {name}]"))?;
+        for (at, letter, _) in directions() {
+            let values = rates.iter().map(|rate| rate.messages[*at]).collect();
+            let line = line(args, letter, values, |value| format!("{value:<8.0} RPC/s "));
+            out.out(line.trim_end())?;
         }
     }
     if args.bw || !args.rate {
-        out.out(format_args!("[LNet Bandwidth of {name}]"))?;
-        for (at, (letter, _)) in directions
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, asked))| *asked)
-        {
-            let values = rates.iter().map(|rate| rate.bytes[at] / unit).collect();
-            out.out(line(args, letter, values, |value| {
-                format!("{value:.2} {label}")
-            }))?;
+        out.out(format_args!("[{source} Bandwidth of {name}]"))?;
+        for (at, letter, _) in directions() {
+            let values = rates.iter().map(|rate| rate.bytes[*at] / unit).collect();
+            let show = |value| format!("{value:<8.2} {label} ");
+            out.out(line(args, letter, values, show))?;
         }
     }
     Ok(())
@@ -193,25 +240,23 @@ fn line(args: &StatArgs, letter: &str, values: Vec<f64>, show: impl Fn(f64) -> S
         ("Max", most, args.max || all),
     ];
     let parts = parts.into_iter().filter(|(.., asked)| *asked);
-    let parts: Vec<String> = parts
-        .map(|(name, value, _)| format!("{name}: {:<12}", show(value)))
+    let parts: String = parts
+        .map(|(name, value, _)| format!("{name}: {}", show(value)))
         .collect();
-    format!("[{letter}] {}", parts.join(" "))
-        .trim_end()
-        .to_owned()
+    format!("[{letter}] {parts}")
 }
 
 pub(super) fn show_error(
     args: &ShowErrorArgs,
-    shared: &Shared,
+    lease: &Lease,
     out: &mut Output<'_>,
 ) -> anyhow::Result<bool> {
-    let groups = nodes(shared.console().session()?, &args.names)?;
+    let groups = nodes(lease.console().session()?, &args.names)?;
     let mut is_good = true;
     for (name, nids) in groups {
-        let answers = shared.console().stat(&nids)?;
+        let answers = lease.console().stat(&nids)?;
         is_good &= told("stat", &failures(&answers), out)?;
-        out.out(&name)?;
+        out.out(format_args!("{name}:"))?;
         let mut bad = 0;
         for (nid, answer) in answers {
             let Ok(reply) = answer else { continue };
@@ -236,10 +281,7 @@ pub(super) fn show_error(
             }
             out.out(text)?;
         }
-        match bad {
-            0 => out.out(format_args!("No error nodes found in {name}"))?,
-            _ => out.out(format_args!("Total {bad} error nodes in {name}"))?,
-        }
+        out.out(format_args!("Total {bad} error nodes in {name}"))?;
     }
     Ok(is_good)
 }
@@ -268,8 +310,8 @@ fn pinged(args: &PingArgs, session: &Session) -> anyhow::Result<Vec<Nid>> {
     Ok(nids)
 }
 
-pub(super) fn ping(args: &PingArgs, shared: &Shared, out: &mut Output<'_>) -> anyhow::Result<bool> {
-    let mut console = shared.console();
+pub(super) fn ping(args: &PingArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
+    let mut console = lease.console();
     let nids = pinged(args, console.session()?)?;
     let timeout = Duration::from_secs(args.timeout.into());
     let answers = console.debug_within(&nids, timeout)?;

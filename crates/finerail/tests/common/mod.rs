@@ -46,7 +46,12 @@ fn through<S: AsRef<std::ffi::OsStr>>(
     args: impl IntoIterator<Item = S>,
 ) -> Command {
     command.args(args).stdin(Stdio::null());
-    for name in ["FINERAIL_LOG", "NOTIFY_SOCKET", "COLUMNS"] {
+    for name in [
+        "FINERAIL_LOG",
+        "FINERAIL_CONTROL",
+        "NOTIFY_SOCKET",
+        "COLUMNS",
+    ] {
         command.env_remove(name);
     }
     command

@@ -283,7 +283,7 @@ const SESSIONS: [[&str; 3]; 11] = [
     [
         "c-lst",
         "counters and peers behind the traffic, for which a ping stands",
-        "lst: it is a program for a module of the kernel, and prints no documents",
+        "lst, which prints no documents: the tests of finerail lst compare it",
     ],
     [
         "d-routed",

@@ -21,6 +21,7 @@ mod record;
 mod rules;
 mod serving;
 mod setup;
+mod testing;
 mod users;
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
@@ -28,4 +29,5 @@ pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_netw
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, Service, ServiceMetric, metrics};
 pub use record::{RecordFile, RecordStatus};
 pub use setup::StartError;
+pub use testing::TestConsole;
 pub use users::UsersFile;

@@ -9,7 +9,7 @@
 //!
 //! A thread that holds a lock takes none that is above it in this list.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use lnet_config::Config;
 use lnet_core::{Core, Recorder};
@@ -19,6 +19,7 @@ use lnet_types::Time;
 use crate::metrics::{Service, ServiceMetric};
 use crate::record::{RecordFile, RecordView};
 use crate::setup::{self, Kept, StartError};
+use crate::testing::TestConsole;
 
 /// A running node whose configuration is known, so that it can be shown and changed. Clones are handles of the same
 /// node.
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     /// The file of the node's record, also after the record has ended.
     record: OnceLock<RecordView>,
     service: OnceLock<Arc<Service>>,
+    tests: OnceLock<Weak<dyn TestConsole>>,
 }
 
 /// The parts that a configuration configures: a node's engine, and the settings kept beside it.
@@ -115,6 +117,7 @@ fn start_if(
             document: Mutex::new(networks(config)),
             record: OnceLock::new(),
             service: OnceLock::new(),
+            tests: OnceLock::new(),
         }),
     })
 }
@@ -145,6 +148,16 @@ impl ManagedNode {
 
     pub(crate) fn service(&self) -> Option<Vec<ServiceMetric>> {
         self.shared.service.get().map(|service| service())
+    }
+
+    /// Lets commands of `lst` reach this console of LNet selftest for as long as the caller keeps it. Later calls have no
+    /// effect.
+    pub fn set_tests(&self, tests: &Arc<dyn TestConsole>) {
+        let _first = self.shared.tests.get_or_init(|| Arc::downgrade(tests));
+    }
+
+    pub(crate) fn tests(&self) -> Option<Arc<dyn TestConsole>> {
+        self.shared.tests.get().and_then(Weak::upgrade)
     }
 
     /// Returns the node alone, for a program that does not change its configuration.

@@ -25,4 +25,4 @@ pub mod pattern;
 pub mod wire;
 
 pub use console::{Console, ConsoleError};
-pub use driver::{CallError, TestNode};
+pub use driver::{CallError, Consoles, TestNode};

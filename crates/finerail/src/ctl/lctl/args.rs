@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use lnet_types::Net;
 
-use crate::ctl::args::{FaultAddArgs, FaultDelArgs};
+use crate::ctl::args::{FaultAddArgs, FaultDelArgs, FaultRuleCommand};
 
 #[derive(Args)]
 pub(crate) struct LctlArgs {
-    /// The network whose connections or peers conn_list and peer_list print
+    /// The network that conn_list, peer_list, interface_list, add_route and del_route are about
     #[arg(long, value_name = "NET", global = true)]
     pub(crate) net: Option<Net>,
     #[command(subcommand)]
@@ -18,7 +18,11 @@ pub(crate) struct LctlArgs {
 pub(crate) enum LctlCommand {
     /// Print the node's NIDs
     #[command(name = "list_nids")]
-    ListNids,
+    ListNids {
+        /// Print the NID of loopback, too
+        #[arg(value_name = "all", value_parser = ["all"])]
+        which: Option<String>,
+    },
     /// Print the NID of the node through which it reaches a peer
     #[command(name = "which_nid")]
     WhichNid {
@@ -35,11 +39,45 @@ pub(crate) enum LctlCommand {
             value_parser = clap::value_parser!(u32).range(1..=3600))]
         timeout: u32,
     },
-    /// Configure LNet (up) or remove every network (down), or check the name of a network
+    /// Configure LNet (up) or remove every network (down), or choose the network of the commands that follow
+    #[command(visible_alias = "net")]
     Network {
         /// up or configure, down or unconfigure, or a network such as tcp
-        #[arg(value_name = "up|down|NET")]
-        what: String,
+        #[arg(value_name = "up|down|NET", required_unless_present = "list")]
+        what: Option<String>,
+        /// Print the node's networks
+        #[arg(short, long, conflicts_with = "what")]
+        list: bool,
+    },
+    /// Print the interfaces of a network
+    #[command(name = "interface_list")]
+    InterfaceList,
+    /// Add a route to the network
+    #[command(name = "add_route")]
+    AddRoute {
+        /// The gateway's NID
+        gateway: String,
+        /// Hops to the network, 1 to 255; -1: undefined
+        #[arg(allow_negative_numbers = true)]
+        hops: Option<String>,
+        /// Priority; routes with lower values are used first
+        priority: Option<String>,
+    },
+    /// Remove a route to the network
+    #[command(name = "del_route")]
+    DelRoute {
+        /// The gateway's NID
+        gateway: String,
+    },
+    /// Print the devices of Lustre: there are none here
+    #[command(name = "device_list", visible_alias = "dl")]
+    DeviceList,
+    /// Not supported: the node's log takes the place of the kernel's debug buffer
+    #[command(name = "debug_kernel", visible_alias = "dk")]
+    DebugKernel {
+        /// The file that the kernel's buffer would be written to
+        #[arg(value_name = "FILE")]
+        words: Vec<String>,
     },
     /// Print the connections of a network
     #[command(name = "conn_list")]
@@ -56,6 +94,12 @@ pub(crate) enum LctlCommand {
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
     },
+    /// Drop messages, or fail them: add, del, reset, list
+    #[command(name = "net_drop", subcommand)]
+    NetDrop(FaultRuleCommand),
+    /// Delay messages: add, del, reset, list
+    #[command(name = "net_delay", subcommand)]
+    NetDelay(FaultRuleCommand),
     /// Drop messages, or fail them
     #[command(name = "net_drop_add")]
     NetDropAdd(Box<FaultAddArgs>),

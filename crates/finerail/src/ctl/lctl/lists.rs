@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use lnet_dlc::protocol::{ConnectionNumbers, Part, Request};
+use lnet_dlc::protocol::{ConnectionNumbers, Part, Request, Section};
 use lnet_types::{Net, Nid};
+use sys::interface_addresses;
 
 use super::{INVALID, line};
 use crate::ctl::talk::{Failed, Talk};
@@ -68,6 +69,54 @@ pub(super) fn peers(net: Option<Net>, talk: &mut Talk) -> Result<(), Failed> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
+/// Prints the address of each interface of a network with its netmask, the number of the peers that it talks to, and
+/// that of the routes through its network.
+pub(super) fn interfaces(net: Option<Net>, talk: &mut Talk) -> Result<(), Failed> {
+    let net = named("interface_list", net)?;
+    let nets = talk.shown(Section::Net)?.nets;
+    let routes = talk.shown(Section::Route)?.routes;
+    let routes = routes.iter().filter(|route| route.gateway.net() == net);
+    let routes = routes.count();
+    let open = open_on(net, talk)?;
+    let nis = nets
+        .iter()
+        .filter(|one| one.net == net)
+        .flat_map(|net| &net.nis);
+    let mut text = String::new();
+    for nid in nis.filter_map(|ni| ni.config.nid) {
+        let host = host(&nid);
+        let mask = host
+            .parse()
+            .ok()
+            .and_then(netmask)
+            .unwrap_or(Ipv4Addr::BROADCAST);
+        let mut peers: Vec<&str> = open
+            .iter()
+            .filter(|open| address(&open.local) == host)
+            .map(|open| open.peer.as_str())
+            .collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let peers = peers.len();
+        let _done = writeln!(
+            text,
+            "{host}: ({host}/{mask}) npeer {peers} nroute {routes}"
+        );
+    }
+    if text.is_empty() {
+        "<no interfaces>\n".clone_into(&mut text);
+    }
+    Ok(io::stdout().write_all(text.as_bytes())?)
+}
+
+/// Returns the netmask of the IPv4 interface that has this address.
+fn netmask(address: Ipv4Addr) -> Option<Ipv4Addr> {
+    let own = interface_addresses().ok()?;
+    let own = own.into_iter().find(|own| own.address == address)?;
+    let host_bits = 32_u32.saturating_sub(own.prefix.into());
+    Some(u32::MAX.checked_shl(host_bits).unwrap_or(0).into())
+}
+
 pub(super) fn routes(talk: &mut Talk) -> Result<(), Failed> {
     let mut text = String::new();
     for part in parts(&Request::Numbers, talk)? {
@@ -86,7 +135,7 @@ pub(super) fn routes(talk: &mut Talk) -> Result<(), Failed> {
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
-fn named(command: &str, net: Option<Net>) -> Result<Net, Failed> {
+pub(super) fn named(command: &str, net: Option<Net>) -> Result<Net, Failed> {
     net.ok_or_else(|| {
         line(
             format!("{command} needs a network: lctl --net tcp {command}"),

@@ -14,23 +14,60 @@ use lnet_dlc::protocol::{Fault, Request, Section};
 use lnet_types::{Net, Nid};
 
 use self::args::{LctlArgs, LctlCommand};
-use super::fault;
+use super::args::{RouteAddArgs, RouteDelArgs};
 use super::talk::{Failed, Talk, read};
+use super::{change, fault};
 
 pub(super) fn carry_out(args: &LctlArgs, talk: &mut Talk) -> Result<(), Failed> {
     let Some(command) = &args.command else {
         return Err(Failed::plain("no command is given"));
     };
+    // A network that an earlier line of the session chose holds until another one is chosen.
+    let net = args.net.or(talk.net);
     match command {
-        LctlCommand::ListNids => {
+        LctlCommand::ListNids { which } => {
             let own = own_nids(talk)?;
-            print(own.iter())
+            let loopback = which.as_ref().map(|_| Nid::LOOPBACK);
+            print(loopback.iter().chain(&own))
         }
         LctlCommand::WhichNid { nids } => which_nid(nids, talk),
         LctlCommand::Ping { nid, timeout } => ping(nid, *timeout, talk),
-        LctlCommand::Network { what } => network(what, talk),
-        LctlCommand::ConnList => lists::connections(args.net, talk),
-        LctlCommand::PeerList => lists::peers(args.net, talk),
+        LctlCommand::Network { what: None, .. } => list_nets(talk),
+        LctlCommand::Network {
+            what: Some(what), ..
+        } => network(what, talk),
+        LctlCommand::InterfaceList => lists::interfaces(net, talk),
+        LctlCommand::ConnList => lists::connections(net, talk),
+        LctlCommand::PeerList => lists::peers(net, talk),
+        LctlCommand::AddRoute {
+            gateway,
+            hops,
+            priority,
+        } => {
+            let args = RouteAddArgs {
+                net: Some(lists::named("add_route", net)?.to_string()),
+                gateway: Some(gateway.clone()),
+                hop: hops.clone(),
+                priority: priority.clone(),
+                health_sensitivity: None,
+            };
+            change::route_add(&args, talk)
+        }
+        LctlCommand::DelRoute { gateway } => {
+            let args = RouteDelArgs {
+                net: Some(lists::named("del_route", net)?.to_string()),
+                gateway: Some(gateway.clone()),
+            };
+            change::route_del(&args, talk)
+        }
+        LctlCommand::DeviceList => talk.reach(),
+        LctlCommand::DebugKernel { .. } => Err(line(
+            "debug_kernel: the node has no debug buffer: it logs to its standard error, see finerail node --log"
+                .to_owned(),
+            UNSUPPORTED,
+        )),
+        LctlCommand::NetDrop(command) => fault::on_rules(command, false, talk),
+        LctlCommand::NetDelay(command) => fault::on_rules(command, true, talk),
         LctlCommand::ShowRoute => lists::routes(talk),
         LctlCommand::Mark { text } => mark(text, talk),
         LctlCommand::NetDropAdd(rule) => fault::add(rule, false, talk),
@@ -56,9 +93,20 @@ fn network(what: &str, talk: &mut Talk) -> Result<(), Failed> {
             all: true,
         }),
         "down" | "unconfigure" => talk.print(&Request::Unconfigure),
-        net if net.parse::<Net>().is_ok() => Ok(()),
-        _ => Err(line(format!("Can't parse network \"{what}\""), INVALID)),
+        net => match net.parse() {
+            Ok(net) => {
+                talk.net = Some(net);
+                Ok(())
+            }
+            Err(_) => Err(line(format!("Can't parse network \"{what}\""), INVALID)),
+        },
     }
+}
+
+fn list_nets(talk: &mut Talk) -> Result<(), Failed> {
+    let nets = talk.shown(Section::Net)?.nets;
+    let names: String = nets.iter().map(|net| format!("{}\n", net.net)).collect();
+    Ok(io::stdout().write_all(names.as_bytes())?)
 }
 
 fn mark(words: &[String], talk: &mut Talk) -> Result<(), Failed> {
@@ -84,7 +132,8 @@ fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     let mut reached = Vec::new();
     for text in nids {
         let nid: Nid = text.parse().map_err(|_| unusable(text))?;
-        let direct = on(nid.net()).map(|own| (DIRECT, own));
+        let itself = own.iter().find(|own| **own == nid).map(|own| (0, own));
+        let direct = itself.or_else(|| on(nid.net()).map(|own| (DIRECT, own)));
         let routed = routes.iter().filter(|route| route.net == nid.net());
         let routed = routed.filter_map(|route| {
             let hops = route.hop.map_or(DIRECT, u32::from);
@@ -135,6 +184,8 @@ const LUSTRE_PID: u32 = 12345;
 const UNREACHABLE: u8 = 113;
 /// The exit code for an argument that is not a NID: EINVAL.
 const INVALID: u8 = 22;
+/// The exit code for what a node in user space does not have: EOPNOTSUPP.
+const UNSUPPORTED: u8 = 95;
 
 fn unusable(nid: &str) -> Failed {
     Failed::Line {

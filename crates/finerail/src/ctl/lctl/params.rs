@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use lnet_config::Parameter;
 use lnet_dlc::protocol::{Request, parameters};
 
-use super::{INVALID, line};
+use super::{INVALID, UNSUPPORTED, line};
+use crate::common::complaint;
 use crate::ctl::args::SetArgs;
 use crate::ctl::change;
 use crate::ctl::lctl::args::ParamArgs;
@@ -23,15 +24,14 @@ const SETTABLE: [(&str, &str); 4] = [
 ];
 
 pub(super) fn list(args: &ParamArgs) -> Result<(), Failed> {
-    let text: String = found(args)?
-        .iter()
-        .map(|name| format!("{name}\n"))
-        .collect();
-    Ok(io::stdout().write_all(text.as_bytes())?)
+    each(args, |name| {
+        let line = format!("{name}\n");
+        Ok(io::stdout().write_all(line.as_bytes())?)
+    })
 }
 
 pub(super) fn get(args: &ParamArgs, talk: &mut Talk) -> Result<(), Failed> {
-    for name in found(args)? {
+    each(args, |name| {
         let asked = Request::Parameter {
             name: name.to_owned(),
         };
@@ -43,9 +43,8 @@ pub(super) fn get(args: &ParamArgs, talk: &mut Talk) -> Result<(), Failed> {
             (false, true) => format!("{name}=\n{value}\n"),
             (false, false) => format!("{name}={value}\n"),
         };
-        io::stdout().write_all(shown.as_bytes())?;
-    }
-    Ok(())
+        Ok(io::stdout().write_all(shown.as_bytes())?)
+    })
 }
 
 pub(super) fn set(settings: &[String], quiet: bool, talk: &mut Talk) -> Result<(), Failed> {
@@ -53,6 +52,9 @@ pub(super) fn set(settings: &[String], quiet: bool, talk: &mut Talk) -> Result<(
         let Some((name, value)) = setting.split_once('=') else {
             return Err(line(format!("set_param: '{setting}': no '='"), INVALID));
         };
+        if name == DEBUG {
+            return Err(line(format!("set_param: {NO_DEBUG}"), UNSUPPORTED));
+        }
         let args = as_set(name, value)?;
         change::set(&args, talk)?;
         if !quiet {
@@ -91,28 +93,47 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
                 let text = format!("set_param: {name}: cannot be set");
                 Err(line(text, INVALID))
             }
-            None => Err(unknown("set_param", name)),
+            None => {
+                let text = format!("error: set_param '{name}': No such file or directory");
+                Err(line(text, UNKNOWN))
+            }
         },
     }
 }
 
-/// Returns the parameters that match the patterns. Each pattern must match at least one.
-fn found(args: &ParamArgs) -> Result<Vec<&'static str>, Failed> {
-    let mut names = Vec::new();
+/// Does something with each parameter that matches the patterns. A pattern without a parameter is reported, and the
+/// next one follows; the command has failed then.
+fn each(args: &ParamArgs, mut act: impl FnMut(&str) -> Result<(), Failed>) -> Result<(), Failed> {
+    let mut missing = Vec::new();
     for pattern in &args.patterns {
-        let before = names.len();
-        names.extend(parameters().filter(|name| matches(pattern, name)));
-        if names.len() == before {
-            return Err(unknown("param_path", pattern));
+        let mut found = parameters()
+            .filter(|name| matches(pattern, name))
+            .peekable();
+        if found.peek().is_none() {
+            missing.push(pattern);
         }
+        found.try_for_each(&mut act)?;
     }
-    Ok(names)
+    let Some(last) = missing.pop() else {
+        return Ok(());
+    };
+    for pattern in missing {
+        complaint(&not_found(pattern));
+    }
+    Err(line(not_found(last), UNKNOWN))
 }
 
-fn unknown(what: &str, name: &str) -> Failed {
-    let text = format!("error: {what} '{name}': No such file or directory");
-    line(text, UNKNOWN)
+fn not_found(pattern: &str) -> String {
+    if pattern == DEBUG {
+        return format!("error: get_param: {NO_DEBUG}");
+    }
+    format!("error: param_path '{pattern}': No such file or directory")
 }
+
+/// The kernel's mask of debug messages, and why a node here has none.
+const DEBUG: &str = "debug";
+const NO_DEBUG: &str =
+    "debug: the node has no debug mask: what it logs is set at its start, see finerail node --log";
 
 /// Returns whether a name matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {

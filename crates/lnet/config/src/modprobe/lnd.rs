@@ -10,8 +10,11 @@ use lnet_types::LndType;
 use super::{ModuleOptions, OtherOption};
 use crate::model::{Config, LndTunables, Tunables};
 
-/// The modules whose options are known, by LND.
-const MODULES: [(LndType, &str); 2] = [(LndType::TCP, "ksocklnd"), (LndType::O2IB, "ko2iblnd")];
+/// The modules whose options are known, by LND, and their options for the timeout of a transmission.
+const MODULES: [(LndType, &str, &str); 2] = [
+    (LndType::TCP, "ksocklnd", "sock_timeout"),
+    (LndType::O2IB, "ko2iblnd", "timeout"),
+];
 
 /// Options of `ko2iblnd` that are settings of its interfaces, and their keys in documents.
 const OF_O2IB: [(&str, &str); 7] = [
@@ -39,8 +42,8 @@ pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<
             name,
             value,
         } = option;
-        let lnd = MODULES.iter().find(|(_, known)| known == module);
-        let Some(&(lnd, _)) = lnd else {
+        let lnd = MODULES.iter().find(|(_, known, _)| known == module);
+        let Some(&(lnd, ..)) = lnd else {
             notes.push(format!("{module} {name}: an option of the module only"));
             continue;
         };
@@ -87,6 +90,9 @@ fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> b
         }
         return is_one;
     }
+    if is_timeout(of, name) {
+        return set_to(&mut lnd.timeout, value, MAX);
+    }
     let field = match name {
         "credits" => &mut tunables.credits,
         "peer_credits" => &mut tunables.peer_credits,
@@ -97,6 +103,23 @@ fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> b
         _ => return false,
     };
     set_to(field, value, MAX)
+}
+
+/// Returns whether this is the option of an LND's module for the timeout of a transmission.
+fn is_timeout(of: LndType, name: &str) -> bool {
+    MODULES
+        .iter()
+        .any(|(lnd, _, option)| *lnd == of && *option == name)
+}
+
+/// Returns the timeouts among the options, as `module option=value`. Kernel nodes take a timeout from their module only.
+pub(super) fn timeouts(options: &ModuleOptions) -> impl Iterator<Item = String> {
+    let known = |option: &&OtherOption| {
+        let mut modules = MODULES.iter();
+        modules.any(|(_, module, name)| (*module, *name) == (&*option.module, &*option.name))
+    };
+    let given = options.others.iter().filter(known);
+    given.map(|option| format!("{} {}={}", option.module, option.name, option.value))
 }
 
 fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
@@ -135,15 +158,15 @@ pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOpti
             continue;
         };
         let are_same = all.all(|(other, others)| (&*other, &*others) == (&*tunables, &*own));
-        let module = MODULES.iter().find(|(known, _)| *known == lnd);
+        let module = MODULES.iter().find(|(known, ..)| *known == lnd);
         let has_option = |key: &String| OF_O2IB.iter().any(|(_, known)| known == key);
-        let is_plain = own.timeout.is_none() && own.other.keys().all(has_option);
+        let is_plain = own.other.keys().all(has_option);
         let are_any = *tunables != Tunables::default() || *own != LndTunables::default();
         match module {
-            Some((_, module)) if are_same => {
-                options.extend(of_all(module, tunables, own));
+            Some((_, module, timeout)) if are_same => {
+                options.extend(of_all((module, timeout), tunables, own));
                 if !is_plain {
-                    notes.push(format!("{lnd}: the timeout and other settings of its LND"));
+                    notes.push(format!("{lnd}: other settings of its LND"));
                 }
             }
             None if are_same && !are_any => {}
@@ -155,7 +178,11 @@ pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOpti
     options
 }
 
-fn of_all(module: &str, tunables: &Tunables, lnd: &LndTunables) -> Vec<OtherOption> {
+fn of_all(
+    (module, timeout): (&str, &str),
+    tunables: &Tunables,
+    lnd: &LndTunables,
+) -> Vec<OtherOption> {
     let values = [
         ("credits", tunables.credits),
         ("peer_credits", tunables.peer_credits),
@@ -163,6 +190,7 @@ fn of_all(module: &str, tunables: &Tunables, lnd: &LndTunables) -> Vec<OtherOpti
         ("peer_timeout", tunables.peer_timeout),
         ("conns_per_peer", lnd.conns_per_peer.map(u32::from)),
         ("tos", lnd.tos.map(u32::from)),
+        (timeout, lnd.timeout),
     ];
     let given = values
         .into_iter()

@@ -1,6 +1,6 @@
 //! Warnings for users who convert existing options.
 
-use super::ModuleOptions;
+use super::{ModuleOptions, lnd};
 use crate::ip2nets::Ip2Nets;
 
 impl ModuleOptions {
@@ -19,16 +19,29 @@ impl ModuleOptions {
         let rules = self.ip2nets(&mut Vec::new());
         for (at, rule, earlier) in Ip2Nets::may_be_passed_over(&rules) {
             warnings.push(format!(
-                "ip2nets: rule {} ({}) is ignored on machines that the rule for {} covers too: the first rule of a \
-                 network is the only one; for both interfaces write one rule with {}",
+                "ip2nets: rule {} ({}) is ignored in the YAML on machines that the rule for {} covers too, where the \
+                 module takes both: for both interfaces write one rule with {}",
                 at + 1,
                 rule.spec(),
                 earlier.spec(),
                 both(rule, earlier),
             ));
         }
+        warnings.extend(lnd::timeouts(self).map(|option| {
+            format!(
+                "{option}: nodes of Finerail take the timeout from the YAML, kernel nodes from their module only"
+            )
+        }));
         warnings.extend(self.shared_priorities());
         warnings
+    }
+
+    /// Returns whether every machine gets the same interfaces from these options and from their YAML. It does not where
+    /// two rules of `ip2nets` cover a machine for one network: the module takes both, an import the first one.
+    #[must_use]
+    pub fn is_same_everywhere(&self) -> bool {
+        let rules = self.ip2nets(&mut Vec::new());
+        Ip2Nets::may_be_passed_over(&rules).is_empty()
     }
 
     /// Options that kernels are about to remove.

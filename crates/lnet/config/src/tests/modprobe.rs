@@ -245,7 +245,7 @@ fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
     );
     insta::assert_snapshot!(options.warnings().join("\n"), @r#"
     ip2nets, routes: deprecated options of the module, which kernels after 2.19 do not accept; import this YAML (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d
-    ip2nets: rule 2 (tcp(eth1)) is ignored on machines that the rule for tcp(eth0) covers too: the first rule of a network is the only one; for both interfaces write one rule with tcp(eth0,eth1)
+    ip2nets: rule 2 (tcp(eth1)) is ignored in the YAML on machines that the rule for tcp(eth0) covers too, where the module takes both: for both interfaces write one rule with tcp(eth0,eth1)
     routes: kernels give all gateways of 'o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2' the last priority in the entry; the YAML gives each its own
     "#);
     assert!(ModuleOptions::default().warnings().is_empty());
@@ -522,4 +522,50 @@ fn interfaces_that_differ_are_no_options_of_their_lnd() {
         notes,
         ["tcp: tunables of single interfaces cannot be options of the module"]
     );
+}
+
+#[test]
+fn timeouts_of_modules_are_those_of_their_interfaces_and_come_back() {
+    let file = "options lnet networks=\"tcp(eth0),o2ib(ib0)\"\n\
+                options ksocklnd sock_timeout=65\noptions ko2iblnd timeout=30\n";
+    let options = options(file);
+    let (config, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let timeouts = config
+        .nets
+        .iter()
+        .map(|net| net.nis[0].lnd_tunables.timeout);
+    assert_eq!(timeouts.collect::<Vec<_>>(), [Some(65), Some(30)]);
+    let warnings = options.warnings().join("\n");
+    assert!(
+        warnings.contains("ksocklnd sock_timeout=65: nodes of Finerail"),
+        "{warnings}"
+    );
+    let (back, notes) = ModuleOptions::from_config(&config);
+    assert!(notes.is_empty(), "{notes:?}");
+    let text = back.to_modprobe().unwrap();
+    assert!(text.contains("options ksocklnd sock_timeout=65"), "{text}");
+    assert!(text.contains("options ko2iblnd timeout=30"), "{text}");
+}
+
+#[test]
+fn routers_parameters_are_parameters_of_the_document() {
+    let file = "options lnet networks=tcp(eth0) avoid_asym_router_failure=0 alive_router_check_interval=10 \
+                router_ping_timeout=7 check_routers_before_use=1\n";
+    let options = options(file);
+    let (config, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let globals = crate::parse(&config.to_yaml()).unwrap().globals;
+    assert_eq!(globals.avoid_asym_router_failure, Some(false));
+    assert_eq!(globals.alive_router_check_interval, Some(10));
+    assert_eq!(globals.router_ping_timeout, Some(7));
+    assert_eq!(globals.check_routers_before_use, Some(true));
+}
+
+#[test]
+fn two_rules_of_one_network_are_not_the_same_everywhere() {
+    let is_same =
+        |rules: &str| options(&format!("options lnet ip2nets=\"{rules}\"\n")).is_same_everywhere();
+    assert!(!is_same("tcp(eth0) 10.77.0.1; tcp(eth1) 10.1.2.3"));
+    assert!(is_same("tcp(eth0,eth1) 10.77.0.1; o2ib(ib0) 10.1.2.3"));
 }

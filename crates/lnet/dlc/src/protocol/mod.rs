@@ -40,12 +40,14 @@
 //! configurations.
 
 mod frame;
+mod lst;
 mod numbers;
 mod path;
 mod request;
 mod watch;
 
 pub use frame::{Code, Frame, FrameError, Header};
+pub use lst::{Said, is_lst_key};
 pub use numbers::{
     Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers,
     RouteNumbers, RoutingChange, ServiceNumber, Traffic,

@@ -97,12 +97,28 @@ pub enum Request {
         /// The kinds of events; empty for all except [`crate::protocol::Happenings::Sends`].
         kinds: Vec<crate::protocol::Happenings>,
     },
+    /// A command of `lst`, for the console of LNet selftest on the node. Each piece of the answer is a
+    /// [`crate::protocol::Said`] as JSON.
+    Lst {
+        /// The session that the command belongs to: see [`crate::protocol::is_lst_key`].
+        key: String,
+        /// The command and its arguments, as they were typed after `lst`.
+        words: Vec<String>,
+    },
 }
 
 /// Returns the names for [`Request::Parameter`]: tables, then module parameters under their names in kernels.
 pub fn parameters() -> impl Iterator<Item = &'static str> {
     let tables = ["buffers", "nis", "peers", "routers", "routes", "stats"];
-    let others = ["forwarding", "lnet_lnd_timeout", "local_nid_dist_zero"];
+    let others = [
+        "accept_port",
+        "cpu_partition_table",
+        "forwarding",
+        "health_check",
+        "lnet_lnd_timeout",
+        "local_nid_dist_zero",
+        "version",
+    ];
     let options = lnet_config::PARAMETERS
         .iter()
         .filter_map(|parameter| parameter.option);

@@ -19,11 +19,14 @@ use tracing::{debug, warn};
 
 use super::before::{self, Before, Concerned, PEERS_PER_PAGE};
 use super::plan::{Wanted, replacement, with_defaults};
+use super::request::failure;
 use super::show;
 use crate::change;
 use crate::changing::Changing;
 use crate::managed::{Configured, ManagedNode};
 use crate::setup;
+
+const ENOENT: i32 = 2;
 
 /// How to import a document.
 #[derive(Clone, Copy)]
@@ -63,10 +66,16 @@ pub(super) fn configure(node: &ManagedNode) -> Reply {
     if !before.config.nets.is_empty() {
         return Reply::Done;
     }
+    let document = node.networks_of_document();
+    if document.nets.is_empty() && document.ip2nets.is_empty() {
+        let descr =
+            "the node's document names no network: add one with net add, or to the document";
+        return failure("configure", "lnet", -ENOENT, descr);
+    }
     let wanted = Config {
         peers: before.config.peers.clone(),
         rules: before.config.rules.clone(),
-        ..node.networks_of_document()
+        ..document
     };
     let changes = replacement(&before, &wanted);
     match carry_out(&changing, &before, &changes, false) {

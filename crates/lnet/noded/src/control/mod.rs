@@ -16,6 +16,7 @@ mod connection;
 mod failure;
 mod fault;
 mod import;
+mod lst;
 mod numbers;
 mod parameters;
 mod ping;

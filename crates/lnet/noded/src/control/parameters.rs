@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::num::NonZero;
 
 use lnet_config::Parameter;
 use lnet_core::{Core, NiId, PeerCursor, PeerNiView, RouterPool};
@@ -16,10 +17,31 @@ const ENOENT: i32 = 2;
 /// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
+/// Returns a parameter that does not change while the node runs.
+fn constant(node: &ManagedNode, name: &str) -> Option<String> {
+    Some(match name {
+        "accept_port" => node.options().port.to_string(),
+        // There is one partition, with every CPU that the process may use.
+        "cpu_partition_table" => {
+            let count = std::thread::available_parallelism().map_or(1, NonZero::get);
+            let cpus: Vec<String> = (0..count).map(|cpu| cpu.to_string()).collect();
+            format!("0\t: {}\n", cpus.join(" "))
+        }
+        // A node that answers is healthy: kernels report here what targets of Lustre have.
+        "health_check" => "healthy".to_owned(),
+        "version" => env!("CARGO_PKG_VERSION").to_owned(),
+        _ => return None,
+    })
+}
+
 /// Sends the value of a parameter; a table ends with a newline, a single value does not.
 pub(super) fn tell(node: &ManagedNode, name: &str, send: Pieces<'_>) -> io::Result<Reply> {
     if name == "peers" {
         return peers(node, send);
+    }
+    if let Some(value) = constant(node, name) {
+        send(Reply::Text(value))?;
+        return Ok(Reply::Done);
     }
     let value = node.with(|node, _| table(node.core(), name).or_else(|| parameter(node, name)));
     let Some(value) = value else {

@@ -11,7 +11,7 @@ use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
 use super::show::RouteFilter;
-use super::{fault, import, numbers, parameters, ping, recording, rules, show, tune, watch};
+use super::{fault, import, lst, numbers, parameters, ping, recording, rules, show, tune, watch};
 use crate::managed::ManagedNode;
 use crate::setup::with_nids_where_names_mislead;
 
@@ -84,6 +84,7 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
         Request::SelectionState => return selection_state(node, send),
         Request::Numbers => return numbers::tell(node, send),
         Request::Watch { kinds } => return watch::tell(node, &kinds, send),
+        Request::Lst { key, words } => return lst::carry_out(node, &key, &words, send),
         Request::Connections => return numbers::connections(node, send),
         Request::Parameter { name } => return parameters::tell(node, &name, send),
         Request::Mark { text } => mark(&text),
@@ -175,9 +176,9 @@ fn shown(
         },
         Section::Route => of_core(&|core| show::routes(core, filters.routes)),
         Section::PeerList => return peers(node, show::peer_list, send),
-        Section::Routing => of_core(&show::routing),
+        Section::Routing => routing(node),
         Section::Global => text(node.with(|node, _| show::globals(node))),
-        Section::Udsp => of_core(&|core| show::rules(core, wanted.idx)),
+        Section::Udsp => rules_shown(node, wanted.idx),
         Section::Statistics => of_core(&show::statistics),
         Section::LocalRecovery => of_core(&show::local_recovery),
         Section::PeerRecovery => text(Document {
@@ -185,6 +186,27 @@ fn shown(
             ..Document::default()
         }),
     })
+}
+
+/// Returns the router buffers. A node that is no router shows nothing; since 2.17, that it is none.
+fn routing(node: &ManagedNode) -> Reply {
+    let (shown, profile) = node.with_core(|core, _| (show::routing(core), core.globals().profile));
+    match (shown.routing, profile) {
+        (None, Profile::Lustre217) => Reply::Text("routing:\n    - enable: 0\n".to_owned()),
+        _ => text(shown),
+    }
+}
+
+/// Returns the selection rules. Up to 2.16, an absent descriptor is shown as `NA`; since 2.17, it is not shown.
+fn rules_shown(node: &ManagedNode, idx: Option<u32>) -> Reply {
+    let (shown, profile) =
+        node.with_core(|core, _| (show::rules(core, idx), core.globals().profile));
+    let yaml = shown.to_yaml();
+    if profile != Profile::Lustre217 {
+        return Reply::Text(yaml);
+    }
+    let present = yaml.lines().filter(|line| !line.ends_with(": NA"));
+    Reply::Text(present.map(|line| format!("{line}\n")).collect())
 }
 
 /// Returns one peer. If no peer has the NID, fails without a text, as `lnetctl` does.

@@ -1,12 +1,13 @@
 //! Batches: tests that run and stop together.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lnet_types::{Nid, ProcessId};
 
 use super::{
-    Answer, Caller, Console, ConsoleError, Kind, NAMED_MAX, Session, Test, map, named,
+    Answer, Caller, Console, ConsoleError, Kind, NAMED_MAX, Session, TIMEOUT, Test, map, named,
     only_failures,
 };
 use crate::framework::CONCURRENCY_MAX;
@@ -210,12 +211,25 @@ impl<C: Caller> Console<C> {
     ///
     /// The batch does not exist, has no tests, or runs already.
     pub fn run(&mut self, name: &str) -> Result<Vec<Answer<()>>, ConsoleError> {
+        self.run_within(name, TIMEOUT)
+    }
+
+    /// Runs a batch as [`Self::run`] does, with this timeout for each answer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub fn run_within(
+        &mut self,
+        name: &str,
+        timeout: Duration,
+    ) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session_mut()?;
         session.idle_batch(name)?;
         if session.batch(name)?.tests.is_empty() {
             return Err(ConsoleError::NoTests(name.to_owned()));
         }
-        let answers = self.tell(name, 0, BatchRequest::RUN, 0)?;
+        let answers = self.tell(name, 0, (BatchRequest::RUN, 0), timeout)?;
         let is_running = answers.iter().any(|(_, answer)| answer.is_ok());
         if is_running {
             self.session_mut()?.batch_mut(name)?.state = BatchState::Running;
@@ -229,7 +243,7 @@ impl<C: Caller> Console<C> {
     ///
     /// The batch does not exist.
     pub fn stop(&mut self, name: &str, force: bool) -> Result<Vec<Answer<()>>, ConsoleError> {
-        let answers = self.tell(name, 0, BatchRequest::STOP, force.into())?;
+        let answers = self.tell(name, 0, (BatchRequest::STOP, force.into()), TIMEOUT)?;
         self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
         Ok(failed(answers))
     }
@@ -245,7 +259,7 @@ impl<C: Caller> Console<C> {
         name: &str,
         test: usize,
     ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
-        let answers = self.tell(name, test, BatchRequest::QUERY, 0)?;
+        let answers = self.tell(name, test, (BatchRequest::QUERY, 0), TIMEOUT)?;
         let is_over = answers
             .iter()
             .all(|(_, answer)| answer.as_ref().is_ok_and(|reply| reply.active == 0));
@@ -259,8 +273,8 @@ impl<C: Caller> Console<C> {
         &mut self,
         name: &str,
         test: usize,
-        operation: u32,
-        argument: u32,
+        (operation, argument): (u32, u32),
+        timeout: Duration,
     ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
         let session = self.session()?;
         let clients = session.parties(name, test, true)?;
@@ -272,7 +286,8 @@ impl<C: Caller> Console<C> {
             argument,
             ..BatchRequest::default()
         });
-        let answers = self.ask_all(&clients, body);
+        let requests = clients.into_iter().map(|nid| (nid, body, None)).collect();
+        let answers = self.ask_within(requests, timeout);
         Ok(map(answers, |body| match body {
             Body::BatchReply(reply) => Some(reply),
             _ => None,

@@ -21,6 +21,7 @@ mod test;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lnet_types::{Nid, Time};
@@ -59,6 +60,20 @@ impl Caller for TestNode {
 
     fn nid(&self) -> Nid {
         self.node().primary_nid()
+    }
+}
+
+impl<C: Caller> Caller for Arc<C> {
+    fn call(&self, requests: Vec<Request>, timeout: Duration) -> Vec<Result<Body, CallError>> {
+        (**self).call(requests, timeout)
+    }
+
+    fn now(&self) -> Time {
+        (**self).now()
+    }
+
+    fn nid(&self) -> Nid {
+        (**self).nid()
     }
 }
 
@@ -226,6 +241,18 @@ impl<C: Caller> Console<C> {
     ///
     /// The console has no session.
     pub fn end_session(&mut self) -> Result<Vec<Answer<()>>, ConsoleError> {
+        self.end_session_within(TIMEOUT)
+    }
+
+    /// Ends the session as [`Self::end_session`] does, with this timeout for each answer.
+    ///
+    /// # Errors
+    ///
+    /// The console has no session.
+    pub fn end_session_within(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session()?;
         let id = session.id;
         let nodes: Vec<Nid> = session
@@ -238,7 +265,8 @@ impl<C: Caller> Console<C> {
             session: id,
             ..RemoveRequest::default()
         });
-        let answers = self.ask_all(&nodes, body);
+        let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
+        let answers = self.ask_within(requests, timeout);
         self.session = None;
         Ok(only_failures(answers))
     }
@@ -393,11 +421,25 @@ impl<C: Caller> Console<C> {
     ///
     /// This console has no session.
     pub fn stat(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<StatReply>>, ConsoleError> {
+        self.stat_within(nodes, TIMEOUT)
+    }
+
+    /// Asks nodes for their counters, with this timeout for each answer.
+    ///
+    /// # Errors
+    ///
+    /// This console has no session.
+    pub fn stat_within(
+        &mut self,
+        nodes: &[Nid],
+        timeout: Duration,
+    ) -> Result<Vec<Answer<StatReply>>, ConsoleError> {
         let body = Body::StatRequest(StatRequest {
             session: self.session()?.id,
             ..StatRequest::default()
         });
-        let answers = self.ask_all(nodes, body);
+        let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
+        let answers = self.ask_within(requests, timeout);
         Ok(map(answers, |body| match body {
             Body::StatReply(reply) => Some(reply),
             _ => None,

@@ -8,6 +8,7 @@
 //! ```
 
 mod calls;
+mod consoles;
 mod counting;
 mod rooms;
 mod serve;
@@ -32,6 +33,7 @@ use crate::load::Generator;
 use crate::wire::Body;
 
 pub use self::calls::CallError;
+pub use self::consoles::{Consoles, Lease};
 pub use self::counting::{Drops, TestNodeCounters};
 
 /// Why a test node does not start.
@@ -124,6 +126,12 @@ impl TestNode {
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.shared.node
+    }
+
+    /// Stops to serve, and aborts the RPCs under way: programs that wait for one continue at once.
+    pub fn close(&self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.shared.ring();
     }
 
     /// Returns what the test node has counted so far.
@@ -219,8 +227,7 @@ pub struct LoadId(u64);
 
 impl Drop for TestNode {
     fn drop(&mut self) {
-        self.shared.is_stopping.store(true, Ordering::Release);
-        self.shared.ring();
+        self.close();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {

@@ -58,6 +58,8 @@ pub(super) struct Station {
     room_out: u64,
     /// The generator to ask first in the next turn, so that none starves.
     turn: u64,
+    /// Whether the test node has stopped: RPCs of programs are aborted at once.
+    is_closed: bool,
 }
 
 impl Station {
@@ -75,6 +77,7 @@ impl Station {
             generators: 0,
             room_out: 0,
             turn: 0,
+            is_closed: false,
         }
     }
 
@@ -84,6 +87,7 @@ impl Station {
 
     /// Aborts everything that is under way, and takes the buffers back.
     pub(super) fn close(&mut self) {
+        self.is_closed = true;
         self.calls.forget();
         self.running.clear();
         self.server.close();
@@ -123,8 +127,11 @@ impl Station {
         self.carry_out(now);
     }
 
-    /// Begins an RPC of a program. The result is sent to `waiter`.
+    /// Begins an RPC of a program. The result is sent to `waiter`, which is dropped if the test node has stopped.
     pub(super) fn call(&mut self, asked: Asked, timeout: Duration, waiter: Waiter, now: Time) {
+        if self.is_closed {
+            return;
+        }
         let start = Start {
             owner: Owner::Caller(waiter),
             target: asked.target,
