@@ -121,14 +121,11 @@ fn a_slurm_tree_with_two_spines_has_two_parents_a_leaf_and_is_planned() {
     assert!(ended.out.contains("kn0007"), "{}", ended.out);
 }
 
-#[test]
-fn names_and_addresses_of_a_site_are_in_its_configurations() {
-    let directory = TempDir::new().unwrap();
-    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+/// Two clients and two gateways of a dragonfly with four interfaces towards each other; one gateway
+/// has two behind it.
+fn site_files(directory: &Path) -> [String; 4] {
     let list = "node,switch\nx1000c0s0b0n0,x1000c0r3\nx1000c0s0b0n1,x1000c0r7\ngw01,x1000c0r3\ngw02,x1001c0r3\n";
-    let list = write(directory.path(), "nodes.csv", list);
     let routers = "group,subgroup,blade,node,net\nA,1,rack1,gw01,o2ib1\nA,1,rack2,gw02,o2ib1\n";
-    let routers = write(directory.path(), "routers.csv", routers);
     let mut nics = "node,net,interface,address,rate\n".to_owned();
     for (n, node) in (1..).zip(["x1000c0s0b0n0", "x1000c0s0b0n1", "gw01", "gw02"]) {
         for nic in 0..4 {
@@ -136,8 +133,19 @@ fn names_and_addresses_of_a_site_are_in_its_configurations() {
         }
     }
     nics += "gw01,o2ib1,ib0,10.2.0.1,50\ngw01,o2ib1,ib1,10.2.0.2,50\ngw02,o2ib1,ib0,10.2.0.3,50\n";
-    let nics = write(directory.path(), "nics.csv", &nics);
-    let servers = write(directory.path(), "servers.csv", "oss1,10.3.0.1@o2ib1\n");
+    [
+        write(directory, "nodes.csv", list),
+        write(directory, "routers.csv", routers),
+        write(directory, "nics.csv", &nics),
+        write(directory, "servers.csv", "oss1,10.3.0.1@o2ib1\n"),
+    ]
+}
+
+#[test]
+fn names_and_addresses_of_a_site_are_in_its_configurations() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let [list, routers, nics, servers] = site_files(directory.path());
     let import = [
         "import",
         "dragonfly",
@@ -169,10 +177,9 @@ fn names_and_addresses_of_a_site_are_in_its_configurations() {
         ]
         .concat();
         fgr(&words).expect_code(0);
-        let names: Vec<String> = fs::read_dir(path(&format!("{form}/nodes")))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let nodes = fs::read_dir(path(&format!("{form}/nodes"))).unwrap();
+        let names = nodes.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = names.collect();
         assert!(names.contains(&"gw01.yaml".to_owned()), "{names:?}");
         assert!(
             names.iter().all(|name| !name.starts_with("nid")),
@@ -187,19 +194,17 @@ fn names_and_addresses_of_a_site_are_in_its_configurations() {
         }
         fgr(&["check", &conf]).expect_code(0);
     }
-    let wrong = write(
-        directory.path(),
-        "wrong.csv",
-        "node,net,interface,address,rate\nnobody,,hsn0,10.0.0.1,25\n",
-    );
+}
+
+#[test]
+fn an_interface_of_a_node_that_is_not_there_is_rejected_with_its_line() {
+    let directory = TempDir::new().unwrap();
+    let [list, ..] = site_files(directory.path());
+    let wrong = "node,net,interface,address,rate\nnobody,,hsn0,10.0.0.1,25\n";
+    let wrong = write(directory.path(), "wrong.csv", wrong);
     let ended = fgr(&["import", "dragonfly", &list, "--nics", &wrong]).expect_code(2);
-    assert!(
-        ended
-            .err
-            .contains("wrong.csv:2: node: 'nobody' is not a node of the topology"),
-        "{}",
-        ended.err
-    );
+    let told = "wrong.csv:2: node: 'nobody' is not a node of the topology";
+    assert!(ended.err.contains(told), "{}", ended.err);
 }
 
 #[test]

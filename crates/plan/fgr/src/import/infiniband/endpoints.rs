@@ -238,7 +238,8 @@ impl Endpoints {
         }
         if !swapped.is_empty() {
             self.notes.warnings.push(format!(
-                "{} adapters are on leaves of another rail than their names say, and are taken as adapters of that rail: {}",
+                "{} adapters are on leaves of another rail than their names say, and are taken as \
+                 adapters of that rail: {}",
                 swapped.len(),
                 listed(&swapped)
             ));
