@@ -120,6 +120,8 @@ struct Answer {
     rails: Vec<Rail>,
     classes: Vec<Hosts>,
     findings: Vec<String>,
+    /// Rails that carry nothing towards some peers, which lack them.
+    uneven: Vec<String>,
     leaves: Vec<Leaf>,
     warnings: Vec<String>,
     skipped: Vec<String>,
@@ -201,6 +203,7 @@ fn answer(listing: &RailHosts, plan: &RailPlan, scheme: &RailScheme, proof: Rail
         rails: rails.collect(),
         classes: classes.collect(),
         findings: proof.findings.iter().map(ToString::to_string).collect(),
+        uneven: proof.uneven.iter().map(ToString::to_string).collect(),
         leaves: proof.leaves.into_iter().map(leaf).collect(),
         warnings: listing.warnings.clone(),
         skipped: listing.skipped.clone(),
@@ -277,6 +280,15 @@ fn text(answer: &Answer) -> Result<String, std::fmt::Error> {
         false => writeln!(out, "not proved, {} findings:", answer.findings.len())?,
     }
     for finding in &answer.findings {
+        writeln!(out, "  {finding}")?;
+    }
+    if !answer.uneven.is_empty() {
+        writeln!(
+            out,
+            "hosts that lack a rail leave it idle on their peers, which use it towards others:"
+        )?;
+    }
+    for finding in &answer.uneven {
         writeln!(out, "  {finding}")?;
     }
     leaves(answer, &mut out)?;

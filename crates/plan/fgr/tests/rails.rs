@@ -197,6 +197,21 @@ fn a_rail_of_its_own_for_each_side_and_a_rule_without_effect_are_found() {
 }
 
 #[test]
+fn a_rail_that_only_some_peers_lack_is_uneven_and_not_idle() {
+    let mut all = eight(ALL);
+    all.hosts[7].adapters[2] = None;
+    all.hosts[0].adapters[5] = None;
+    let proof = prove(&RailPlan::new(&all, &servers(), &scheme(RailForm::Nets)).unwrap());
+    assert_eq!(proof.findings, []);
+    let uneven: Vec<String> = proof.uneven.iter().map(ToString::to_string).collect();
+    assert_eq!(uneven.len(), 4, "{uneven:?}");
+    assert!(
+        uneven[0].starts_with("rail 3 of client-001 is idle towards server-00"),
+        "{uneven:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_addressed_is_rejected() {
     let rejection = |servers: &[&str], scheme: RailScheme| {
         let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();

@@ -67,6 +67,9 @@ pub struct RailProof {
     pub pairs: u64,
     /// What is wrong; empty if the proof holds.
     pub findings: Vec<RailFinding>,
+    /// Rails that carry nothing towards some peers and something towards others: hosts with fewer
+    /// rails than others.
+    pub uneven: Vec<RailFinding>,
     /// The cost of each leaf switch, in the order of their names.
     pub leaves: Vec<LeafLoss>,
 }
@@ -75,11 +78,12 @@ pub struct RailProof {
 #[must_use]
 pub fn prove(plan: &RailPlan) -> RailProof {
     let first = |class: usize| plan.site.nodes.iter().find(|node| node.class == class);
-    let mut findings = Vec::new();
+    let (mut findings, mut uneven) = (Vec::new(), Vec::new());
     for (index, class) in plan.site.classes.iter().enumerate() {
         let Some(node) = first(index) else { continue };
         // A rule may be of use for one class of peers only.
         let mut used: BTreeSet<usize> = BTreeSet::new();
+        let (mut idle, mut peers_met) = (Vec::new(), 0);
         for (other, peers) in plan.site.classes.iter().enumerate() {
             if peers.role == class.role {
                 continue;
@@ -92,7 +96,27 @@ pub fn prove(plan: &RailPlan) -> RailProof {
                     peers,
                     peer,
                 };
-                of.find(index, &mut used, &mut findings);
+                match of.meets() {
+                    true => {
+                        peers_met += 1;
+                        idle.extend(of.idle(index, &mut used));
+                    }
+                    false if class.role == NodeRole::Client => findings.push(RailFinding::Apart {
+                        client: class.name.clone(),
+                        server: peers.name.clone(),
+                    }),
+                    false => {}
+                }
+            }
+        }
+        for finding in idle.clone() {
+            let RailFinding::Idle { rail: of, .. } = &finding else {
+                continue;
+            };
+            let same = |other: &&RailFinding| matches!(other, RailFinding::Idle { rail, .. } if rail == of);
+            match idle.iter().filter(same).count() == peers_met {
+                true => findings.push(finding),
+                false => uneven.push(finding),
             }
         }
         let unused = (0..class.rules.len()).filter(|rule| !used.contains(rule));
@@ -101,7 +125,6 @@ pub fn prove(plan: &RailPlan) -> RailProof {
             rule: class.rules[rule].to_string(),
         }));
     }
-    findings.dedup();
     let count = |role: NodeRole| {
         let nodes = plan.site.nodes.iter();
         nodes
@@ -111,6 +134,7 @@ pub fn prove(plan: &RailPlan) -> RailProof {
     RailProof {
         pairs: count(NodeRole::Client) * count(NodeRole::Server),
         findings,
+        uneven,
         leaves: losses(plan),
     }
 }
@@ -125,19 +149,16 @@ struct Between<'a> {
 }
 
 impl Between<'_> {
-    fn find(&self, index: usize, used: &mut BTreeSet<usize>, findings: &mut Vec<RailFinding>) {
+    /// Whether the two have a net in common.
+    fn meets(&self) -> bool {
+        let on_net = |nid: Nid| self.peer.nids.iter().any(|peer| peer.net() == nid.net());
+        self.node.nids.iter().any(on_net)
+    }
+
+    /// Returns the rails that carry nothing to this peer, and collects the rules that have an effect.
+    fn idle(&self, index: usize, used: &mut BTreeSet<usize>) -> Vec<RailFinding> {
         let local: Vec<Nid> = self.node.nids.iter().collect();
         let remote: Vec<Nid> = self.peer.nids.iter().collect();
-        if !local
-            .iter()
-            .any(|nid| remote.iter().any(|peer| peer.net() == nid.net()))
-        {
-            if self.class.role == NodeRole::Client {
-                let (client, server) = (self.class.name.clone(), self.peers.name.clone());
-                findings.push(RailFinding::Apart { client, server });
-            }
-            return;
-        }
         let mut rules = RuleList::new();
         for rule in &self.class.rules {
             // A list of this length was accepted when the classes were made.
@@ -167,6 +188,7 @@ impl Between<'_> {
             let on_net = local.iter().filter(|nid| nid.net() == peer.net());
             reached.extend(on_net.filter(|nid| preferred.is_empty() || preferred.contains(nid)));
         }
+        let mut findings = Vec::new();
         for (nid, &rail) in local.iter().zip(&self.plan.kinds[index].rails) {
             if !reached.contains(nid) {
                 let is_alone = remote.iter().all(|peer| peer.net() != nid.net());
@@ -182,6 +204,7 @@ impl Between<'_> {
                 });
             }
         }
+        findings
     }
 }
 
