@@ -244,7 +244,12 @@ fn rails_are_explained_proved_and_written() {
     let answer: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(answer["rails"].as_array().unwrap().len(), 4);
     assert_eq!(answer["leaves"].as_array().unwrap().len(), 8);
-    assert!(answer["findings"][0].as_str().unwrap().starts_with("rail 3 of client-001 is idle"));
+    assert!(
+        answer["findings"][0]
+            .as_str()
+            .unwrap()
+            .starts_with("rail 3 of client-001 is idle")
+    );
     let ended = fgr(&["rails", &file, "--servers", "oss1"]).expect_code(2);
     assert!(
         ended

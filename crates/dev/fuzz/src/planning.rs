@@ -143,7 +143,7 @@ fn becomes_a_machine(shape: &Shape) {
                     fgr::Reason::Fabric(_) | fgr::Reason::TooLarge(_)
                 )
             };
-            assert!(clients.is_empty() || error.0.iter().all(is_size), "{error}");
+            assert!(clients == 0 || error.0.iter().all(is_size), "{error}");
         }
     }
 }
