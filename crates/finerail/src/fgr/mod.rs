@@ -12,6 +12,7 @@ mod join;
 mod output;
 mod place;
 mod plan;
+mod rails;
 mod report;
 mod site;
 
@@ -44,7 +45,7 @@ enum Command {
     Check(check::CheckArgs),
     /// Report the differences of running nodes from a plan, and the commands that remove them
     Diff(diff::DiffArgs),
-    /// Make a machine file from Slurm's topology, ibnetdiscover, or a list of a dragonfly
+    /// Make a machine file from Slurm's topology, ibnetdiscover, xtprocadmin, or a list of a dragonfly
     Import(import::ImportArgs),
     /// Join the configurations of several clusters or rails
     Join(join::JoinArgs),
@@ -52,6 +53,8 @@ enum Command {
     Job(job::JobArgs),
     /// Find placements of the router modules near the theoretical limits
     Place(place::PlaceArgs),
+    /// Configure and prove the rails of an AI fabric, and show what a leaf switch costs
+    Rails(rails::RailsArgs),
     /// Write the figures and pictures of a plan as one HTML file
     Report(report::ReportArgs),
 }
@@ -88,6 +91,7 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Join(args) => join::run(args),
         Command::Job(args) => job::run(args),
         Command::Place(args) => place::run(args),
+        Command::Rails(args) => rails::run(args),
         Command::Report(args) => report::run(args),
     }
 }
