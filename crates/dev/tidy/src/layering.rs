@@ -30,6 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-tcp",
         &["lnet-lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
+    ("lnet-o2ib", &["lnet-lnd", "lnet-wire", "lnet-types"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (
