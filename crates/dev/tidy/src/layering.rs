@@ -31,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &["lnet-lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
     ("lnet-o2ib", &["lnet-lnd", "lnet-wire", "lnet-types"]),
+    ("lnet-verbs", &["lnet-o2ib", "lnet-wire", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (

@@ -72,7 +72,9 @@ pub struct Write {
 pub struct Shape {
     /// Receive buffers of [`lnet_wire::o2ib::MESSAGE_MAX`] bytes, all posted before the connection is made.
     pub receives: u32,
-    /// Work requests that may be posted for sending and not completed.
+    /// Messages that may be posted for sending and not completed.
+    pub messages: u32,
+    /// Work requests that may be posted for sending and not completed: messages, and the writes before them.
     pub sends: u32,
 }
 

@@ -25,6 +25,7 @@
 mod config;
 mod connection;
 mod device;
+mod event;
 #[cfg(feature = "fabric")]
 pub mod fabric;
 mod machine;
@@ -37,6 +38,7 @@ pub use device::{
     CompletionError, ConnId, ConnectFailure, Device, DeviceError, DeviceEvent, Mapped, MappingId,
     PortState, RequestId, Shape, Sink, Source, Write,
 };
+pub use event::Event;
 pub use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};
 #[cfg(feature = "defects")]
 pub use machine::Defect;

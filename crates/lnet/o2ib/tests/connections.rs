@@ -10,12 +10,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{NODE, PARAMETERS, STRANGE, Stranger, bytes, envelope, strange};
 use lnet_o2ib::fabric::{Event, NI, World, address, nid};
 use lnet_o2ib::{
     AddNiError, CloseReason, ConnectFailure, Device, Failure, LndNi, NiId, NiTuning, O2ibConfig,
 };
 use lnet_wire::o2ib::{Body, Envelope, Message, Parameters, Rejection, RejectionReason};
+
+use crate::common::{NODE, PARAMETERS, STRANGE, Stranger, bytes, envelope, strange};
 
 fn one() -> (World, Stranger) {
     strange(O2ibConfig::default(), NiTuning::default())
@@ -85,7 +86,7 @@ fn a_request_has_the_parameters_of_the_net_and_nothing_unknown() {
 // [IB-3] [IB-16]
 #[test]
 fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
-    use RejectionReason::{ConnStale, Early, Fatal, MsgQueueSize, RdmaFrags};
+    use RejectionReason::{ConnStale, Fatal, MsgQueueSize, RdmaFrags};
     let (mut world, mut stranger) = one();
     let asked = |envelope, parameters| bytes(envelope, Body::Connreq(parameters));
     let fitting = envelope();
@@ -135,7 +136,12 @@ fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
         assert_eq!(rejection.parameters, PARAMETERS);
     }
     assert_eq!(world.nodes[0].lnd.connections().count(), 0);
-    // The address has a device that listens, and no interface.
+}
+
+// [IB-3] [IB-16]
+#[test]
+fn a_request_to_an_address_without_an_interface_is_too_early() {
+    let (mut world, mut stranger) = one();
     let mut device = world.fabric.device(0, address(8));
     device.listen(address(8)).unwrap();
     stranger
@@ -145,18 +151,24 @@ fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
     world.settle();
     let shape = lnet_o2ib::Shape {
         receives: 1,
+        messages: 1,
         sends: 1,
     };
     world.foreign.clear();
     stranger
         .device
-        .connect(lnet_o2ib::ConnId(1), shape, &asked(fitting, PARAMETERS))
+        .connect(
+            lnet_o2ib::ConnId(1),
+            shape,
+            &bytes(envelope(), Body::Connreq(PARAMETERS)),
+        )
         .unwrap();
     world.settle();
     let Some(Event::Failed(_, _, data)) = world.foreign.first() else {
         panic!("{:?}", world.foreign);
     };
-    assert_eq!(Rejection::decode(data).unwrap().reason, Early);
+    let rejection = Rejection::decode(data).unwrap();
+    assert_eq!(rejection.reason, RejectionReason::Early);
 }
 
 #[test]

@@ -10,11 +10,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{STRANGE, Stranger, bytes, envelope, strange};
 use lnet_o2ib::fabric::{World, nid};
 use lnet_o2ib::{CloseReason, Device, Failure, MappingId, NiTuning, O2ibConfig, Write};
 use lnet_wire::o2ib::{Body, Descriptor, Envelope, Fragment, Message, MessageKind, Parameters};
 use lnet_wire::{Ack, Body as LnetBody, Get, Handle, Header, Put};
+
+use crate::common::{STRANGE, Stranger, bytes, envelope, strange};
 
 fn connected() -> (World, Stranger) {
     let (mut world, mut stranger) = strange(O2ibConfig::default(), NiTuning::default());
@@ -261,7 +262,7 @@ fn put_requests_without_end_are_closed_when_the_credits_are_used_up() {
 
 // [IB-29]
 #[test]
-fn get_requests_beyond_the_reserved_credits_are_closed() {
+fn requests_of_gets_beyond_the_reserved_credits_are_closed() {
     let (mut world, mut stranger) = connected();
     for object in 0..9 {
         let mut header = get();

@@ -25,66 +25,16 @@ pub use virtual_device::VirtualDevice;
 pub use world::{NI, Node, Program, World, address, nid, payload};
 
 use crate::device::{
-    CompletionError, ConnId, ConnectFailure, DeviceEvent, MappingId, PortState, RequestId, Write,
+    CompletionError, ConnId, ConnectFailure, MappingId, PortState, RequestId, Write,
 };
+pub use crate::event::Event;
+
+/// The port that nodes dial from.
+const SOURCE_PORT: u16 = 1023;
 
 /// Bytes of private data as librdmacm gives it out, padded with zeros: of a rejection and of a reply.
 const REJECT_LEN: usize = 148;
 const REPLY_LEN: usize = 196;
-
-/// An event with its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// See [`DeviceEvent::Resolved`].
-    Resolved(ConnId),
-    /// See [`DeviceEvent::Established`].
-    Established(ConnId, Vec<u8>),
-    /// See [`DeviceEvent::Failed`].
-    Failed(ConnId, ConnectFailure, Vec<u8>),
-    /// See [`DeviceEvent::Requested`].
-    Requested(RequestId, Ipv4Addr, Vec<u8>),
-    /// See [`DeviceEvent::Received`].
-    Received(ConnId, u32, Vec<u8>),
-    /// See [`DeviceEvent::Sent`].
-    Sent(ConnId, u64, Result<(), CompletionError>),
-    /// See [`DeviceEvent::Disconnected`].
-    Disconnected(ConnId),
-    /// See [`DeviceEvent::Drained`].
-    Drained(ConnId),
-    /// See [`DeviceEvent::Port`].
-    Port(Ipv4Addr, PortState),
-}
-
-impl Event {
-    /// Returns the event in the form that the LND takes.
-    #[must_use]
-    pub fn view(&self) -> DeviceEvent<'_> {
-        match self {
-            Self::Resolved(conn) => DeviceEvent::Resolved(*conn),
-            Self::Established(conn, data) => DeviceEvent::Established(*conn, data),
-            Self::Failed(conn, failure, data) => DeviceEvent::Failed(*conn, *failure, data),
-            Self::Requested(request, address, private_data) => DeviceEvent::Requested {
-                request: *request,
-                address: *address,
-                source_port: 1023,
-                private_data,
-            },
-            Self::Received(conn, buffer, bytes) => DeviceEvent::Received {
-                conn: *conn,
-                buffer: *buffer,
-                bytes,
-            },
-            Self::Sent(conn, ticket, result) => DeviceEvent::Sent {
-                conn: *conn,
-                ticket: *ticket,
-                result: *result,
-            },
-            Self::Disconnected(conn) => DeviceEvent::Disconnected(*conn),
-            Self::Drained(conn) => DeviceEvent::Drained(*conn),
-            Self::Port(address, state) => DeviceEvent::Port(*address, *state),
-        }
-    }
-}
 
 /// A connection's end at a node.
 type Place = (usize, ConnId);
@@ -385,7 +335,7 @@ impl Inner {
         let request = RequestId(self.number());
         self.requests.insert(request, from);
         self.news
-            .push_back((node, Event::Requested(request, address, data)));
+            .push_back((node, Event::Requested(request, address, SOURCE_PORT, data)));
     }
 
     /// Carries out the oldest posted work of a connection.

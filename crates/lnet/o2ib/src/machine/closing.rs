@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use lnd::{Failure, NiId};
 use lnet_types::{ProcessId, Time};
 
-use super::receive::get_failed;
+use super::receive::failed_get;
 use super::{Above, O2iblnd};
 use crate::connection::{Incoming, State};
 use crate::device::{ConnId, Device, PortState};
@@ -258,7 +258,7 @@ impl<D: Device> O2iblnd<D> {
         let late: Vec<u64> = late.map(|(key, _)| key).collect();
         for key in late {
             if let Some((cookie, _)) = self.take_get(id, key) {
-                self.answer(id, get_failed(cookie, -ETIMEDOUT), now);
+                self.answer(id, failed_get(cookie, -ETIMEDOUT), now);
             }
         }
     }

@@ -309,6 +309,7 @@ impl<D: Device> O2iblnd<D> {
 pub(super) fn shape(depth: u16, fragments: u16, sends: u16) -> Shape {
     Shape {
         receives: 2 * u32::from(depth) + 2,
+        messages: u32::from(sends),
         sends: u32::from(sends) * (1 + u32::from(fragments)) + 2,
     }
 }

@@ -110,7 +110,7 @@ impl<D: Device> O2iblnd<D> {
                 descriptor,
             } => self.put_ack(id, source_cookie, sink_cookie, &descriptor),
             Body::PutDone { cookie, status } => self.put_done(id, cookie, status, now, upper),
-            Body::GetDone { cookie, status } => self.get_done(id, cookie, status, now, upper),
+            Body::GetDone { cookie, status } => self.reply_written(id, cookie, status, now, upper),
         }
     }
 
@@ -150,7 +150,7 @@ impl<D: Device> O2iblnd<D> {
                 Ok(Earned::Credit)
             }
             (Disposition::Drop, Body::GetReq { cookie, .. }) => {
-                self.answer(id, get_failed(cookie, -ENODATA), now);
+                self.answer(id, failed_get(cookie, -ENODATA), now);
                 Ok(Earned::Credit)
             }
             (Disposition::Drop, _) => Ok(Earned::Credit),
@@ -245,7 +245,7 @@ impl<D: Device> O2iblnd<D> {
                     self.answer(id, Task::PutNak { cookie, status: 0 }, now);
                 }
                 Ok(Body::GetReq { cookie, .. }) => {
-                    self.answer(id, get_failed(cookie, -ENODATA), now);
+                    self.answer(id, failed_get(cookie, -ENODATA), now);
                 }
                 _ => {}
             }
@@ -465,7 +465,7 @@ impl<D: Device> O2iblnd<D> {
 
     /// Ends a GET whose reply the peer has written: the REPLY is told to the node above without a message.
     // [IB-29]
-    fn get_done(
+    fn reply_written(
         &mut self,
         id: ConnId,
         cookie: u64,
@@ -517,7 +517,7 @@ impl<D: Device> O2iblnd<D> {
 }
 
 /// Returns the message that ends a GET_REQ with an error.
-pub(super) fn get_failed(cookie: u64, status: i32) -> Task {
+pub(super) fn failed_get(cookie: u64, status: i32) -> Task {
     Task::GetDone {
         cookie,
         status,

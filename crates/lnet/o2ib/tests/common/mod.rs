@@ -66,6 +66,7 @@ impl Stranger {
         world.settle();
         let shape = Shape {
             receives: 64,
+            messages: 64,
             sends: 64,
         };
         world.foreign.clear();
@@ -98,7 +99,7 @@ impl Stranger {
             .iter()
             .position(|event| matches!(event, Event::Requested(..)));
         match world.foreign.swap_remove(found.unwrap()) {
-            Event::Requested(request, _, data) => (request, data),
+            Event::Requested(request, _, _, data) => (request, data),
             other => panic!("{other:?}"),
         }
     }
@@ -110,6 +111,7 @@ impl Stranger {
         self.conn = ConnId(self.next);
         let shape = Shape {
             receives: 64,
+            messages: 64,
             sends: 64,
         };
         let data = bytes(envelope, body);

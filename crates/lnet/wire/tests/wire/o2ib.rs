@@ -64,6 +64,40 @@ fn descriptor() -> Descriptor {
 const DESCRIPTOR: &str = "cd ab 00 00  02 00 00 00  00 10 00 00 10 00 00 00 00 7f 00 00
                           20 00 00 00 30 00 00 00 00 00 00 00";
 
+fn put_ack() -> (Vec<u8>, Body<'static>) {
+    let cookie = 0x2122_2324_2526_2728;
+    let cookie_bytes = "28 27 26 25 24 23 22 21";
+    (
+        vector(
+            "d4",
+            "60 00 00 00",
+            &format!("{cookie_bytes} 01 00 00 00 00 00 00 80 {DESCRIPTOR}"),
+        ),
+        Body::PutAck {
+            source_cookie: cookie,
+            sink_cookie: 0x8000_0000_0000_0001,
+            descriptor: descriptor(),
+        },
+    )
+}
+
+fn get_req() -> (Vec<u8>, Body<'static>) {
+    let cookie = 0x2122_2324_2526_2728;
+    let cookie_bytes = "28 27 26 25 24 23 22 21";
+    (
+        vector(
+            "d6",
+            "a0 00 00 00",
+            &format!("{GET} {cookie_bytes} {DESCRIPTOR}"),
+        ),
+        Body::GetReq {
+            header: get(),
+            cookie,
+            descriptor: descriptor(),
+        },
+    )
+}
+
 fn vectors() -> Vec<(Vec<u8>, Body<'static>)> {
     let parameters = Parameters {
         queue_depth: 8,
@@ -71,7 +105,6 @@ fn vectors() -> Vec<(Vec<u8>, Body<'static>)> {
         message_size: 4096,
     };
     let (cookie, header) = (0x2122_2324_2526_2728, get());
-    let descriptor = descriptor();
     let cookie_bytes = "28 27 26 25 24 23 22 21";
     let asked = "08 00 01 01 00 10 00 00";
     vec![
@@ -102,34 +135,12 @@ fn vectors() -> Vec<(Vec<u8>, Body<'static>)> {
                 status: -12,
             },
         ),
-        (
-            vector(
-                "d4",
-                "60 00 00 00",
-                &format!("{cookie_bytes} 01 00 00 00 00 00 00 80 {DESCRIPTOR}"),
-            ),
-            Body::PutAck {
-                source_cookie: cookie,
-                sink_cookie: 0x8000_0000_0000_0001,
-                descriptor: descriptor.clone(),
-            },
-        ),
+        put_ack(),
         (
             vector("d5", "3c 00 00 00", &format!("{cookie_bytes} 00 00 00 00")),
             Body::PutDone { cookie, status: 0 },
         ),
-        (
-            vector(
-                "d6",
-                "a0 00 00 00",
-                &format!("{GET} {cookie_bytes} {DESCRIPTOR}"),
-            ),
-            Body::GetReq {
-                header,
-                cookie,
-                descriptor,
-            },
-        ),
+        get_req(),
         (
             vector("d7", "3c 00 00 00", &format!("{cookie_bytes} 00 00 10 00")),
             Body::GetDone {
