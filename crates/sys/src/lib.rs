@@ -21,6 +21,7 @@
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //! | Which memory does one vectored call write from, or read into? | [`Gather`], [`Scatter`] |
 //! | How do bytes go from one socket to another without a copy? | [`Pipe`] |
+//! | How does this process use RDMA devices, if there are any? | [`verbs`] |
 //!
 //! # Example
 //!
@@ -64,6 +65,7 @@ mod shm;
 pub mod span;
 mod tcp;
 mod vectored;
+pub mod verbs;
 mod wait;
 
 pub use alarm::{Alarm, Woken};

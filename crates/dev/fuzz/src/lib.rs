@@ -29,7 +29,7 @@ pub use record::record;
 pub use services::{file_head, file_message, reply_log, rpc_message, selftest_message};
 pub use site::site_files;
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
-pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
+pub use wire::{connreq, hello, ksock_frame, lnet_header, o2ib_message, ping_info};
 pub use zbmi::zbmi_inputs;
 pub use zoid::{zoid_command, zoid_frame};
 
@@ -51,6 +51,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("machine_file", machine_file),
     ("module_options", module_options),
     ("nid_expression", nid_expression),
+    ("o2ib_message", o2ib_message),
     ("ping_info", ping_info),
     ("record", record),
     ("reply_log", reply_log),

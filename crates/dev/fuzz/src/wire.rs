@@ -6,6 +6,7 @@
 )]
 
 use lnet_types::Nid;
+use lnet_wire::o2ib::{MESSAGE_MAX, Message, REJECTION_LEN, Rejection, checksum};
 use lnet_wire::{
     ByteOrder, Connreq, DecodeError, Header, HeaderForm, Hello, KsockHeader, PingInfo,
     PingInfoRepr, PingNi,
@@ -85,6 +86,27 @@ pub fn lnet_header(data: &[u8]) {
         if Header::reserved_is_zero(form, data) && !wildcard {
             assert!(data.starts_with(&encoded[..form.len()]));
         }
+    }
+}
+
+/// A message of the o2ib LND, and a rejection, in either byte order.
+pub fn o2ib_message(data: &[u8]) {
+    let rejection = Rejection::decode(data);
+    check_complaint(data, rejection.err());
+    if let Ok(rejection) = rejection {
+        let bytes = rejection.to_bytes();
+        assert_eq!(Rejection::decode(&bytes), Ok(rejection));
+        assert!(data.len() >= REJECTION_LEN);
+    }
+    assert_ne!(checksum(data), 0);
+    let decoded = Message::decode(data);
+    check_complaint(data, decoded.as_ref().err().copied());
+    let Ok(message) = decoded else { return };
+    let mut encoded = [0; MESSAGE_MAX];
+    match message.encode(&mut encoded) {
+        Ok(len) => assert_eq!(Message::decode(&encoded[..len]), Ok(message)),
+        // A receive buffer holds no longer message; the decoder takes any length.
+        Err(error) => assert!(data.len() > MESSAGE_MAX, "{error}"),
     }
 }
 

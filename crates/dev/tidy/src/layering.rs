@@ -30,6 +30,8 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-tcp",
         &["lnet-lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
+    ("lnet-o2ib", &["lnet-lnd", "lnet-wire", "lnet-types"]),
+    ("lnet-verbs", &["lnet-o2ib", "lnet-wire", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (

@@ -17,6 +17,7 @@ const PURE: &[&str] = &[
     "lnet-config",
     "lnet-core",
     "lnet-explain",
+    "lnet-o2ib",
     "lnet-policy",
     "lnet-types",
     "lnet-wire",

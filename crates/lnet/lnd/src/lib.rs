@@ -56,6 +56,8 @@ pub enum Disposition<L> {
 pub enum Failure {
     /// The write failed here, or the queue was flushed for a reason other than those below.
     LocalError,
+    /// The message was still queued here at its deadline: the peer did not get the message.
+    LocalTimeout,
     /// There was no connection to send on, or a received message could not be acknowledged.
     RemoteError,
     /// The queue was flushed because the peer could not be reached or reset the connection.
@@ -123,4 +125,16 @@ pub trait Upper {
         incarnation: Option<u64>,
         now: Time,
     );
+
+    /// Returns the memory in which the REPLY to the GET of this request will land, from its start; `None` if the LND
+    /// must not write there by itself. An LND whose network can write to a peer's memory asks before it sends a GET to
+    /// a neighbour. When the reply is in the memory, the LND calls [`Upper::header`] with the header of the REPLY, and
+    /// [`Upper::received`] without a move.
+    fn reply_memory(&mut self, _tx: TxId) -> Option<Self::Destination> {
+        None
+    }
+
+    /// Reports that an interface has a fatal error, such as a port without a link, or has none any more. LNDs that
+    /// learn this from the system's news of links do not call it.
+    fn ni_fatal(&mut self, _ni: NiId, _is_fatal: bool, _now: Time) {}
 }

@@ -44,6 +44,9 @@ pub enum Problem {
         /// The value found.
         value: u32,
     },
+    /// A checksum that does not fit the bytes.
+    #[error("wrong checksum {0:#010x}")]
+    BadChecksum(u32),
     /// A number is outside its range.
     #[error("{field} {value} is outside {min}..={max}")]
     OutOfRange {

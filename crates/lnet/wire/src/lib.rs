@@ -1,4 +1,4 @@
-//! The byte layouts of LNet over TCP: decoders and encoders.
+//! The byte layouts of LNet over TCP and over RDMA ([`o2ib`]): decoders and encoders.
 //!
 //! Each structure has its own file. Decoders borrow their input, check every length before they use
 //! it, do not panic, and report what is wrong at which offset ([`DecodeError`]). Encoders write
@@ -73,6 +73,7 @@ mod error;
 mod header;
 mod hello;
 mod ksock;
+pub mod o2ib;
 mod ping;
 mod portal;
 

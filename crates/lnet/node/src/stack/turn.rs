@@ -384,6 +384,7 @@ fn range(offset: u32, length: u32) -> Range<usize> {
 fn status(failure: Failure) -> MessageStatus {
     match failure {
         Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,
+        Failure::LocalTimeout => MessageStatus::LocalTimeout,
         Failure::LocalDropped => MessageStatus::LocalDropped,
         Failure::RemoteError => MessageStatus::RemoteError,
         Failure::RemoteDropped => MessageStatus::RemoteDropped,

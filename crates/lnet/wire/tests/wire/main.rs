@@ -12,6 +12,7 @@ mod big_endian;
 mod examples;
 mod hostile;
 mod needed;
+mod o2ib;
 mod ping;
 mod published;
 mod recorded;

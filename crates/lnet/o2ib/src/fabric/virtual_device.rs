@@ -1,0 +1,222 @@
+//! The device of one node.
+
+use std::net::Ipv4Addr;
+
+use lnet_wire::o2ib::Fragment;
+
+use super::{CmMessage, Event, Fabric, Posted, Queues, Registration, VirtualMemory};
+use crate::device::{
+    ConnId, ConnectFailure, Device, DeviceError, Mapped, MappingId, RequestId, Shape, Write,
+};
+
+/// How far apart the addresses of registered memory are.
+const SPACE: u64 = 1 << 32;
+
+/// A device of a [`Fabric`].
+pub struct VirtualDevice {
+    fabric: Fabric,
+    node: usize,
+}
+
+impl VirtualDevice {
+    pub(super) const fn new(fabric: Fabric, node: usize) -> Self {
+        Self { fabric, node }
+    }
+
+    fn map(&mut self, memory: &VirtualMemory) -> Result<Mapped, DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        if inner.unmappable > 0 {
+            inner.unmappable -= 1;
+            return Err(DeviceError("no memory may be pinned".to_owned()));
+        }
+        let number = inner.number();
+        let (id, base) = (MappingId(number), number * SPACE);
+        // Keys of devices look alike; the upper bits tell these apart.
+        let rkey = (number as u32).wrapping_mul(0x9e37_79b1) | 1;
+        let len = crate::device::Sink::len(memory) as u32;
+        let pieces = inner.pieces.min(len.max(1));
+        let mut fragments = Vec::new();
+        let mut at = 0;
+        for piece in 0..pieces {
+            let end = (u64::from(len) * u64::from(piece + 1) / u64::from(pieces)) as u32;
+            fragments.push(Fragment {
+                length: end - at,
+                address: base + u64::from(at),
+            });
+            at = end;
+        }
+        let registration = Registration {
+            node: self.node,
+            memory: memory.clone(),
+            rkey,
+            base,
+        };
+        inner.registrations.insert(id, registration);
+        Ok(Mapped {
+            id,
+            rkey,
+            fragments,
+        })
+    }
+}
+
+fn unknown() -> DeviceError {
+    DeviceError("no such connection".to_owned())
+}
+
+impl Device for VirtualDevice {
+    type Source = VirtualMemory;
+    type Sink = VirtualMemory;
+
+    fn listen(&mut self, address: Ipv4Addr) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        if inner.addresses.get(&address) != Some(&self.node) {
+            return Err(DeviceError(format!("no RDMA device has {address}")));
+        }
+        inner.listening.insert(address);
+        Ok(())
+    }
+
+    fn unlisten(&mut self, address: Ipv4Addr) {
+        self.fabric.0.borrow_mut().listening.remove(&address);
+    }
+
+    fn sends_max(&self, _address: Ipv4Addr) -> u32 {
+        16_384
+    }
+
+    fn resolve(&mut self, conn: ConnId, _from: Ipv4Addr, to: Ipv4Addr) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        let queues = Queues {
+            target: Some(to),
+            ..Queues::default()
+        };
+        let place = (self.node, conn);
+        inner.queues.insert(place, queues);
+        let target = inner.addresses.get(&to).copied();
+        let is_reachable = target.is_some_and(|node| !inner.is_cut(node));
+        let event = if is_reachable && !inner.is_cut(self.node) {
+            Event::Resolved(conn)
+        } else {
+            Event::Failed(conn, ConnectFailure::Unreachable, Vec::new())
+        };
+        inner.tell(place, event);
+        Ok(())
+    }
+
+    fn connect(
+        &mut self,
+        conn: ConnId,
+        shape: Shape,
+        private_data: &[u8],
+    ) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        let place = (self.node, conn);
+        let queues = inner.queues.get_mut(&place).ok_or_else(unknown)?;
+        queues.receives.extend(0..shape.receives);
+        inner
+            .cm
+            .push_back(CmMessage::Request(place, private_data.to_vec()));
+        Ok(())
+    }
+
+    fn accept(
+        &mut self,
+        request: RequestId,
+        conn: ConnId,
+        shape: Shape,
+        private_data: &[u8],
+    ) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        let dialler = inner.requests.remove(&request).ok_or_else(unknown)?;
+        let place = (self.node, conn);
+        let queues = Queues {
+            peer: Some(dialler),
+            receives: (0..shape.receives).collect(),
+            ..Queues::default()
+        };
+        inner.queues.insert(place, queues);
+        let reply = CmMessage::Reply(dialler, place, private_data.to_vec());
+        inner.cm.push_back(reply);
+        Ok(())
+    }
+
+    fn reject(&mut self, request: RequestId, private_data: &[u8]) {
+        let mut inner = self.fabric.0.borrow_mut();
+        if let Some(dialler) = inner.requests.remove(&request) {
+            let data = private_data.to_vec();
+            let message = CmMessage::Reject(dialler, ConnectFailure::Rejected, data);
+            inner.cm.push_back(message);
+        }
+    }
+
+    fn post_receive(&mut self, conn: ConnId, buffer: u32) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        let queues = inner
+            .queues
+            .get_mut(&(self.node, conn))
+            .ok_or_else(unknown)?;
+        if queues.receives.contains(&buffer) {
+            let node = self.node;
+            let what = format!("node {node} posts receive buffer {buffer} twice");
+            inner.violations.push(what);
+            return Err(unknown());
+        }
+        queues.receives.push_back(buffer);
+        Ok(())
+    }
+
+    fn post_send(
+        &mut self,
+        conn: ConnId,
+        writes: &[Write],
+        message: &[u8],
+        ticket: u64,
+    ) -> Result<(), DeviceError> {
+        let mut inner = self.fabric.0.borrow_mut();
+        let queues = inner
+            .queues
+            .get_mut(&(self.node, conn))
+            .ok_or_else(unknown)?;
+        let posted = Posted {
+            writes: writes.to_vec(),
+            message: message.to_vec(),
+            ticket,
+        };
+        if queues.is_broken {
+            // As with hardware: work that is posted in error state is flushed.
+            let error = crate::device::CompletionError::Flushed;
+            queues
+                .events
+                .push_back(Event::Sent(conn, ticket, Err(error)));
+        } else {
+            queues.sends.push_back(posted);
+        }
+        Ok(())
+    }
+
+    fn map_source(&mut self, _conn: ConnId, memory: &Self::Source) -> Result<Mapped, DeviceError> {
+        self.map(memory)
+    }
+
+    fn map_sink(&mut self, _conn: ConnId, memory: &Self::Sink) -> Result<Mapped, DeviceError> {
+        self.map(memory)
+    }
+
+    fn unmap(&mut self, mapping: MappingId) {
+        let mut inner = self.fabric.0.borrow_mut();
+        if inner.registrations.remove(&mapping).is_none() {
+            let node = self.node;
+            inner
+                .violations
+                .push(format!("node {node} releases a registration twice"));
+        }
+    }
+
+    fn disconnect(&mut self, conn: ConnId) {
+        let mut inner = self.fabric.0.borrow_mut();
+        if let Some(queues) = inner.queues.get_mut(&(self.node, conn)) {
+            queues.is_closing = true;
+        }
+    }
+}

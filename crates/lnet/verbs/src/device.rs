@@ -1,0 +1,495 @@
+//! The device of a node: its listeners, connections and registrations.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use lnet_o2ib::{
+    ConnId, ConnectFailure, Device, DeviceError, Event, Mapped, MappingId, PortState, RequestId,
+    Shape, Write,
+};
+use lnet_wire::o2ib::{Fragment, SERVICE};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sys::verbs::{
+    CmChannel, CmConnection, CmEventKind, CmNews, DeviceNews, Domain, Registered, RemotePart, Verbs,
+};
+use tracing::debug;
+
+use crate::link::Link;
+use crate::memory::Payload;
+
+/// The bit of a token that tells a listener from a connection.
+const IS_LISTENER: u64 = 1 << 40;
+/// How long resolving an address may take, and how long a route.
+const RESOLVE: Duration = Duration::from_secs(5);
+/// Connection requests that wait in the kernel.
+const BACKLOG: i32 = 128;
+/// The ports that only privileged programs may dial from, from the first that is tried.
+const PRIVILEGED: std::ops::RangeInclusive<u16> = 512..=1023;
+/// Reasons of rejections in the terms of the CM.
+const REJECT_NO_SERVICE: i32 = 8;
+const REJECT_STALE: i32 = 10;
+const REJECT_CONSUMER: i32 = 28;
+
+struct Listener {
+    _cm: CmConnection,
+    device: usize,
+}
+
+/// RDMA devices of this machine.
+pub struct VerbsDevice {
+    channel: CmChannel,
+    service: u16,
+    listeners: BTreeMap<Ipv4Addr, Listener>,
+    domains: BTreeMap<usize, Domain>,
+    /// Connections by the tokens of their events.
+    links: BTreeMap<u64, Link>,
+    tokens: BTreeMap<ConnId, u64>,
+    requests: BTreeMap<RequestId, CmConnection>,
+    mappings: BTreeMap<MappingId, Registered>,
+    events: VecDeque<Event>,
+    next: u64,
+}
+
+impl VerbsDevice {
+    /// Loads the libraries and opens the connection manager.
+    ///
+    /// # Errors
+    ///
+    /// Libraries or kernel modules are missing; the error says which.
+    pub fn new() -> io::Result<Self> {
+        let verbs = Verbs::load()?;
+        let channel = CmChannel::new(&verbs).map_err(|error| {
+            let what = format!("no RDMA connection manager: {error} (modprobe rdma_ucm)");
+            io::Error::new(error.kind(), what)
+        })?;
+        Ok(Self {
+            channel,
+            service: SERVICE,
+            listeners: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            links: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            events: VecDeque::new(),
+            next: 0,
+        })
+    }
+
+    /// Sets the service number at which this node and its peers listen.
+    #[must_use]
+    pub fn service(mut self, service: u16) -> Self {
+        self.service = service;
+        self
+    }
+
+    /// Returns the number of registrations of payload that are in use.
+    #[must_use]
+    pub fn registrations(&self) -> usize {
+        self.mappings.len()
+    }
+
+    /// Returns the next event; `None` until [`Self::poll`] finds more.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Takes what has happened. Returns whether there is an event.
+    ///
+    /// # Errors
+    ///
+    /// Those of the libraries.
+    pub fn poll(&mut self) -> io::Result<bool> {
+        while let Some(news) = self.channel.next_event()? {
+            self.cm_news(news);
+        }
+        for link in self.links.values_mut() {
+            link.poll(&mut self.events)?;
+        }
+        self.device_news()?;
+        Ok(!self.events.is_empty())
+    }
+
+    /// Waits until something has happened, at most for a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the libraries and of `poll(2)`.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        for link in self.links.values() {
+            if let Some(completions) = link.completions() {
+                completions.take_news()?;
+                completions.arm()?;
+            }
+        }
+        // What came before a queue was armed does not wake.
+        if self.poll()? {
+            return Ok(());
+        }
+        let queues = self.links.values().filter_map(Link::completions);
+        let mut all: Vec<BorrowedFd<'_>> = queues.map(AsFd::as_fd).collect();
+        all.push(self.channel.as_fd());
+        all.extend(self.domains.values().map(AsFd::as_fd));
+        let mut all: Vec<PollFd<'_>> = all
+            .into_iter()
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut all, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn device_news(&mut self) -> io::Result<()> {
+        for (&device, domain) in &self.domains {
+            while let Some(news) = domain.next_news()? {
+                let state = match news {
+                    DeviceNews::PortActive(_) => PortState::Up,
+                    DeviceNews::PortError(_) | DeviceNews::Fatal => PortState::Down,
+                    DeviceNews::Other(number) => {
+                        debug!(number, "news of an RDMA device");
+                        continue;
+                    }
+                };
+                let here = self
+                    .listeners
+                    .iter()
+                    .filter(|(_, one)| one.device == device);
+                self.events
+                    .extend(here.map(|(&address, _)| Event::Port(address, state)));
+            }
+        }
+        Ok(())
+    }
+
+    fn cm_news(&mut self, news: CmNews) {
+        debug!(kind = ?news.kind, status = news.status, "CM event");
+        if let Some(request) = news.request {
+            return self.requested(news.token, request, news.private_data);
+        }
+        if news.token & IS_LISTENER != 0 {
+            if news.kind == CmEventKind::DeviceRemoved {
+                let address = Ipv4Addr::from((news.token & u64::from(u32::MAX)) as u32);
+                self.events
+                    .push_back(Event::Port(address, PortState::Removed));
+            }
+            return;
+        }
+        let Some(link) = self.links.get_mut(&news.token) else {
+            return;
+        };
+        let conn = link.conn;
+        match news.kind {
+            CmEventKind::AddressResolved => {
+                if link.cm.resolve_route(RESOLVE).is_err() {
+                    self.fail(news.token, ConnectFailure::Unreachable, Vec::new());
+                }
+            }
+            CmEventKind::RouteResolved => self.events.push_back(Event::Resolved(conn)),
+            CmEventKind::Established => {
+                self.events
+                    .push_back(Event::Established(conn, news.private_data));
+            }
+            CmEventKind::Rejected => {
+                let failure = match news.status {
+                    REJECT_CONSUMER => ConnectFailure::Rejected,
+                    REJECT_NO_SERVICE => ConnectFailure::NobodyListens,
+                    REJECT_STALE => ConnectFailure::Stale,
+                    _ => ConnectFailure::Unreachable,
+                };
+                self.fail(news.token, failure, news.private_data);
+            }
+            CmEventKind::Unreachable => {
+                self.fail(news.token, ConnectFailure::Unreachable, Vec::new());
+            }
+            CmEventKind::Disconnected | CmEventKind::DeviceRemoved => {
+                self.events.push_back(Event::Disconnected(conn));
+            }
+            CmEventKind::ConnectRequest | CmEventKind::Other(_) => {}
+        }
+    }
+
+    /// Forgets a connection that was not made.
+    fn fail(&mut self, token: u64, failure: ConnectFailure, data: Vec<u8>) {
+        if let Some(link) = self.links.remove(&token) {
+            self.tokens.remove(&link.conn);
+            self.events
+                .push_back(Event::Failed(link.conn, failure, data));
+        }
+    }
+
+    fn requested(&mut self, token: u64, request: CmConnection, data: Vec<u8>) {
+        let address = Ipv4Addr::from((token & u64::from(u32::MAX)) as u32);
+        let port = request.peer_port();
+        let id = RequestId(self.number());
+        self.requests.insert(id, request);
+        self.events
+            .push_back(Event::Requested(id, address, port, data));
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn domain_of(&mut self, cm: &CmConnection) -> io::Result<Domain> {
+        if let Some(domain) = self.domains.get(&cm.device()) {
+            return Ok(domain.clone());
+        }
+        let domain = cm.new_domain()?.ok_or(io::ErrorKind::NotConnected)?;
+        self.domains.insert(cm.device(), domain.clone());
+        Ok(domain)
+    }
+
+    fn link(&mut self, conn: ConnId) -> Result<&mut Link, DeviceError> {
+        let token = self.tokens.get(&conn);
+        let link = token.and_then(|token| self.links.get_mut(token));
+        link.ok_or_else(|| DeviceError("no such connection".to_owned()))
+    }
+
+    fn add(&mut self, cm: CmConnection, token: u64, conn: ConnId) {
+        self.tokens.insert(conn, token);
+        self.links.insert(token, Link::new(cm, conn));
+    }
+
+    fn map(
+        &mut self,
+        conn: ConnId,
+        memory: &Payload,
+        is_sink: bool,
+    ) -> Result<Mapped, DeviceError> {
+        let device = self.link(conn)?.cm.device();
+        let domain = self.domains.get(&device);
+        let domain = domain.ok_or_else(|| DeviceError("no such device".to_owned()))?;
+        let registered = Registered::new(domain, &memory.0, is_sink).map_err(|error| {
+            let bytes = memory.0.len();
+            DeviceError(format!(
+                "cannot register {bytes} bytes: {error} (see `ulimit -l`)"
+            ))
+        })?;
+        let id = MappingId(self.number());
+        let mapped = Mapped {
+            id,
+            rkey: registered.rkey(),
+            fragments: vec![Fragment {
+                // Payload has at most 1 MiB.
+                length: memory.0.len() as u32,
+                address: registered.address(),
+            }],
+        };
+        self.mappings.insert(id, registered);
+        Ok(mapped)
+    }
+
+    /// Binds a port below 1024 if this process may, as acceptors may demand.
+    fn bind_source(cm: &CmConnection, from: Ipv4Addr) -> io::Result<bool> {
+        for port in PRIVILEGED.rev() {
+            match cm.bind(SocketAddrV4::new(from, port)) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn begin_dial(&mut self, token: u64, from: Ipv4Addr, to: Ipv4Addr) -> io::Result<CmConnection> {
+        let cm = CmConnection::new(&self.channel, token)?;
+        let is_bound = Self::bind_source(&cm, from)?;
+        let source = (!is_bound).then_some(from);
+        cm.resolve_address(source, SocketAddrV4::new(to, self.service), RESOLVE)?;
+        Ok(cm)
+    }
+
+    fn begin_listen(&mut self, address: Ipv4Addr) -> io::Result<Listener> {
+        let token = IS_LISTENER | u64::from(u32::from(address));
+        let cm = CmConnection::new(&self.channel, token)?;
+        cm.bind(SocketAddrV4::new(address, self.service))?;
+        cm.listen(BACKLOG)?;
+        let device = cm.device();
+        self.domain_of(&cm)?;
+        Ok(Listener { _cm: cm, device })
+    }
+}
+
+fn failed(error: &io::Error) -> DeviceError {
+    DeviceError(error.to_string())
+}
+
+/// Says what to do about an address at which the device cannot listen.
+fn advise(error: &io::Error, service: u16) -> DeviceError {
+    DeviceError(match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "RDMA service {service} needs a privilege: run `setcap cap_net_bind_service=+ep` on the program"
+        ),
+        io::ErrorKind::AddrInUse => format!(
+            "RDMA service {service} is in use, such as by the kernel module ko2iblnd: `rdma resource show cm_id`"
+        ),
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::NotConnected => {
+            "no RDMA device has this address: `rdma link show` lists the devices".to_owned()
+        }
+        _ if error.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => {
+            "no RDMA device has this address: `rdma link show` lists the devices".to_owned()
+        }
+        _ => error.to_string(),
+    })
+}
+
+impl Device for VerbsDevice {
+    type Source = Payload;
+    type Sink = Payload;
+
+    fn listen(&mut self, address: Ipv4Addr) -> Result<(), DeviceError> {
+        let listener = self.begin_listen(address);
+        let listener = listener.map_err(|error| advise(&error, self.service))?;
+        self.listeners.insert(address, listener);
+        Ok(())
+    }
+
+    fn unlisten(&mut self, address: Ipv4Addr) {
+        self.listeners.remove(&address);
+    }
+
+    fn sends_max(&self, address: Ipv4Addr) -> u32 {
+        let device = self.listeners.get(&address).map(|listener| listener.device);
+        let domain = device.and_then(|device| self.domains.get(&device));
+        domain
+            .and_then(|domain| domain.work_max().ok())
+            .unwrap_or(0)
+    }
+
+    fn resolve(&mut self, conn: ConnId, from: Ipv4Addr, to: Ipv4Addr) -> Result<(), DeviceError> {
+        let token = self.number();
+        let cm = self
+            .begin_dial(token, from, to)
+            .map_err(|error| failed(&error))?;
+        self.add(cm, token, conn);
+        Ok(())
+    }
+
+    fn connect(
+        &mut self,
+        conn: ConnId,
+        shape: Shape,
+        private_data: &[u8],
+    ) -> Result<(), DeviceError> {
+        let connected = (|| {
+            let token = *self.tokens.get(&conn).ok_or(io::ErrorKind::NotConnected)?;
+            let link = self.links.get(&token).ok_or(io::ErrorKind::NotConnected)?;
+            let domain = self.domains.get(&link.cm.device()).cloned();
+            let domain = domain.ok_or(io::ErrorKind::NotConnected)?;
+            let link = self
+                .links
+                .get_mut(&token)
+                .ok_or(io::ErrorKind::NotConnected)?;
+            link.prepare(&domain, shape)?;
+            link.cm.connect(private_data)
+        })();
+        connected.map_err(|error: io::Error| {
+            if let Some(token) = self.tokens.remove(&conn) {
+                self.links.remove(&token);
+            }
+            failed(&error)
+        })
+    }
+
+    fn accept(
+        &mut self,
+        request: RequestId,
+        conn: ConnId,
+        shape: Shape,
+        private_data: &[u8],
+    ) -> Result<(), DeviceError> {
+        let cm = self.requests.remove(&request);
+        let mut cm = cm.ok_or_else(|| DeviceError("no such request".to_owned()))?;
+        let token = self.number();
+        cm.set_token(token);
+        let domain = self.domain_of(&cm).map_err(|error| failed(&error))?;
+        let mut link = Link::new(cm, conn);
+        let prepared = link.prepare(&domain, shape);
+        match prepared.and_then(|()| link.cm.accept(private_data)) {
+            Ok(()) => {
+                self.tokens.insert(conn, token);
+                self.links.insert(token, link);
+                Ok(())
+            }
+            Err(error) => {
+                link.cm.destroy_queues();
+                self.requests.insert(request, link.cm);
+                Err(failed(&error))
+            }
+        }
+    }
+
+    fn reject(&mut self, request: RequestId, private_data: &[u8]) {
+        if let Some(cm) = self.requests.remove(&request)
+            && let Err(error) = cm.reject(private_data)
+        {
+            debug!(%error, "a connection request could not be rejected");
+        }
+    }
+
+    fn post_receive(&mut self, conn: ConnId, buffer: u32) -> Result<(), DeviceError> {
+        let posted = self.link(conn)?.post_receive(buffer);
+        posted.map_err(|error| failed(&error))
+    }
+
+    fn post_send(
+        &mut self,
+        conn: ConnId,
+        writes: &[Write],
+        message: &[u8],
+        ticket: u64,
+    ) -> Result<(), DeviceError> {
+        let missing = || DeviceError("no such memory".to_owned());
+        let mut parts = Vec::with_capacity(writes.len());
+        for write in writes {
+            let registered = self.mappings.get(&write.mapping).ok_or_else(missing)?;
+            let part = registered.part(write.offset as usize, write.length);
+            let remote = RemotePart {
+                address: write.address,
+                rkey: write.rkey,
+            };
+            parts.push((part.ok_or_else(missing)?, remote));
+        }
+        let token = self.tokens.get(&conn);
+        let link = token.and_then(|token| self.links.get_mut(token));
+        let link = link.ok_or_else(|| DeviceError("no such connection".to_owned()))?;
+        let posted = link.post_send(&parts, message, ticket);
+        posted.map_err(|error| failed(&error))
+    }
+
+    fn map_source(&mut self, conn: ConnId, memory: &Payload) -> Result<Mapped, DeviceError> {
+        self.map(conn, memory, false)
+    }
+
+    fn map_sink(&mut self, conn: ConnId, memory: &Payload) -> Result<Mapped, DeviceError> {
+        self.map(conn, memory, true)
+    }
+
+    fn unmap(&mut self, mapping: MappingId) {
+        self.mappings.remove(&mapping);
+    }
+
+    fn disconnect(&mut self, conn: ConnId) {
+        let Some(mut link) = self
+            .tokens
+            .remove(&conn)
+            .and_then(|token| self.links.remove(&token))
+        else {
+            return;
+        };
+        if let Err(error) = link.cm.disconnect() {
+            debug!(%error, "a connection was not established, or is broken");
+        }
+        // What has completed before the end is not lost.
+        while matches!(link.poll(&mut self.events), Ok(true)) {}
+        drop(link);
+        self.events.push_back(Event::Drained(conn));
+    }
+}
