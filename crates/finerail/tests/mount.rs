@@ -149,26 +149,30 @@ fn locks(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn locks_are_refused_unless_they_are_local() {
+fn locks_hold_for_all_clients_for_those_of_a_mount_or_for_nobody() {
     let Some(lab) = Lab::new("rw") else { return };
     if !testkit::require("python3") {
         return;
     }
-    let _other = lab.mount("other", "locks=local");
+    let _others = [
+        lab.mount("local", "locks=local"),
+        lab.mount("refused", "locks=refuse"),
+    ];
     fs::write(lab.seen("a"), "1").unwrap();
+    assert_eq!(locks(&lab.seen("a")), ["held"; 5]);
     let refused = ["ENOLCK", "ENOLCK", "ENOLCK", "ENOLCK", "held"];
-    assert_eq!(locks(&lab.seen("a")), refused);
-    let other = lab.directory.path().join("other/a");
-    assert_eq!(locks(&other), ["held"; 5]);
-    let mine = File::open(&other).unwrap();
+    assert_eq!(locks(&lab.directory.path().join("refused/a")), refused);
+    let local = lab.directory.path().join("local/a");
+    assert_eq!(locks(&local), ["held"; 5]);
+    let mine = File::open(&local).unwrap();
     mine.lock().unwrap();
-    assert!(File::open(&other).unwrap().try_lock().is_err());
+    assert!(File::open(&local).unwrap().try_lock().is_err());
     assert!(File::open(lab.kept("a")).unwrap().try_lock().is_ok());
 }
 
 #[test]
 fn nobody_is_notified_of_what_other_clients_do() {
-    let Some(lab) = Lab::new("cache=0") else {
+    let Some(lab) = Lab::new("actimeo=0") else {
         return;
     };
     let ran = python(
@@ -241,10 +245,10 @@ fn long_pieces_that_overlap_come_in_their_order() {
 
 #[test]
 fn whoever_opens_a_file_sees_what_another_client_closed() {
-    let Some(lab) = Lab::new("cache=3600") else {
+    let Some(lab) = Lab::new("actimeo=3600") else {
         return;
     };
-    let _other = lab.mount("other", "cache=3600");
+    let _other = lab.mount("other", "actimeo=3600");
     let other = lab.directory.path().join("other/a");
     for round in 1..20_usize {
         let bytes = pattern(round * 5000);
@@ -255,7 +259,7 @@ fn whoever_opens_a_file_sees_what_another_client_closed() {
 
 #[test]
 fn names_and_attributes_are_as_new_as_the_server_s_without_a_cache() {
-    let Some(lab) = Lab::new("cache=0") else {
+    let Some(lab) = Lab::new("actimeo=0") else {
         return;
     };
     fs::write(lab.seen("a"), "1").unwrap();

@@ -126,7 +126,7 @@ fn detach(path: &Path) {
 
 #[test]
 fn files_of_a_gateway_are_used_like_those_of_this_machine() {
-    let Some(mut lab) = Lab::new("/sub", "cache=0") else {
+    let Some(mut lab) = Lab::new("/sub", "actimeo=0") else {
         return;
     };
     let bytes = pattern(5_000_000);
@@ -146,7 +146,7 @@ fn files_of_a_gateway_are_used_like_those_of_this_machine() {
 
 #[test]
 fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
-    let Some(lab) = Lab::new("/", "cache=0,timeout=2") else {
+    let Some(lab) = Lab::new("/", "actimeo=0,timeout=2") else {
         return;
     };
     fs::write(lab.seen("a"), "content").unwrap();
@@ -169,7 +169,7 @@ fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
 
 #[test]
 fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
-    let Some(mut lab) = Lab::new("/", "cache=0,timeout=20") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=0,timeout=20") else {
         return;
     };
     fs::create_dir(lab.seen("d")).unwrap();
@@ -202,7 +202,7 @@ fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
 
 #[test]
 fn what_must_not_be_repeated_and_has_no_answer_is_eremoteio_and_does_not_happen_later() {
-    let Some(mut lab) = Lab::new("/", "cache=3600,timeout=2") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=3600,timeout=2") else {
         return;
     };
     fs::write(lab.seen("a"), "content").unwrap();
@@ -223,7 +223,7 @@ fn what_must_not_be_repeated_and_has_no_answer_is_eremoteio_and_does_not_happen_
 
 #[test]
 fn operations_run_in_the_name_of_whoever_opened_the_file() {
-    let Some(mut lab) = Lab::new("/", "cache=0,allow_other") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=0,allow_other") else {
         return;
     };
     if !testkit::require("python3") {

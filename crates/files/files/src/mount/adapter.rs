@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -22,7 +23,10 @@ use rustix::fs::{FallocateFlags, OFlags};
 use crate::mount::callers::Callers;
 use crate::mount::convert::{attributes, kind, set_time};
 use crate::mount::interrupt::{Fails, Pending, Waits, end_listing, first};
-use crate::mount::tree::{Known, Tree, dots};
+use crate::mount::locking;
+use crate::mount::nodes::Kept;
+use crate::mount::session::Locking;
+use crate::mount::tree::{Known, Opened, Tree, dots};
 use crate::{
     AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
     XattrMode,
@@ -55,14 +59,18 @@ const GENERATION: Generation = Generation(0);
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
     pub(crate) callers: Callers,
-    /// How long the kernel may cache names and attributes.
-    pub(crate) cache: Duration,
+    /// How long the kernel may cache the attributes of objects other than directories.
+    pub(crate) file_attributes: Duration,
+    /// How long the kernel may cache names and the attributes of directories.
+    pub(crate) directory_attributes: Duration,
     /// Sends notifications to the kernel. Set once the mount exists.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// The operations whose programs a signal may end.
     pub(crate) waits: Arc<Waits>,
-    /// Whether the kernel grants locks among the processes of this machine. Otherwise they are rejected.
-    pub(crate) local_locks: bool,
+    /// Among whom locks hold.
+    pub(crate) locks: Locking,
+    /// Number of programs that wait for a lock or are about to get one.
+    pub(crate) lock_threads: Arc<AtomicUsize>,
 }
 
 impl Adapter {
@@ -76,9 +84,24 @@ impl Adapter {
         self.waits.begin(request.pid(), reply)
     }
 
+    /// Returns how long the kernel may cache the attributes of an object.
+    fn believed(&self, known: &Attributes) -> Duration {
+        if known.is_directory() {
+            self.directory_attributes
+        } else {
+            self.file_attributes
+        }
+    }
+
+    /// Returns how long the kernel may cache a name and the attributes of its object: there is only one time for both.
+    fn believed_entry(&self, known: &Attributes) -> Duration {
+        self.believed(known).min(self.directory_attributes)
+    }
+
     fn entry(&self, known: Result<Known, Errno>, reply: Pending<'_, ReplyEntry>) {
         let waited = reply.finish(known, |reply, (number, known)| {
-            reply.entry(&self.cache, &attributes(number, &known), GENERATION);
+            let believed = self.believed_entry(&known);
+            reply.entry(&believed, &attributes(number, &known), GENERATION);
         });
         if let (false, Ok((number, _))) = (waited, known) {
             // The kernel did not get the reference.
@@ -93,7 +116,7 @@ impl Adapter {
         reply: Pending<'_, ReplyAttr>,
     ) {
         reply.finish(known, |reply, known| {
-            reply.attr(&self.cache, &attributes(ino.0, &known));
+            reply.attr(&self.believed(&known), &attributes(ino.0, &known));
         });
     }
 
@@ -121,10 +144,13 @@ fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: Pending<'_, ReplyXatt
 
 /// Returns how the kernel must use an open file. Data that is appended bypasses the kernel's cache, because only the
 /// server knows the end of the file.
-fn opened_as(flags: OpenFlags) -> FopenFlags {
+fn opened_as(flags: OpenFlags, locks: Locking) -> FopenFlags {
     if flags.acc_mode() == OpenAccMode::O_RDONLY {
-        // A close need not wait, because nothing is written through this file.
-        FopenFlags::FOPEN_NOFLUSH
+        // A close need not wait, because nothing is written through this file. A close may end locks, however.
+        match locks {
+            Locking::Gateway => FopenFlags::empty(),
+            Locking::Local | Locking::Refuse => FopenFlags::FOPEN_NOFLUSH,
+        }
     } else if appends(flags) {
         FopenFlags::FOPEN_DIRECT_IO
     } else {
@@ -159,7 +185,7 @@ impl Filesystem for Adapter {
             // The mount works without a capability that the kernel lacks.
             let _missing = config.add_capabilities(flag);
         }
-        if !self.local_locks {
+        if self.locks != Locking::Local {
             let _missing = config.add_capabilities(LOCKS);
         }
         let _refused = config.set_max_background(BACKGROUND_MAX);
@@ -169,7 +195,17 @@ impl Filesystem for Adapter {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        self.entry(self.tree.lookup(&caller, parent.0, name.as_bytes()), reply);
+        match self.tree.lookup(&caller, parent.0, name.as_bytes()) {
+            // The kernel remembers for a while that there is no such object, so that the name is not looked up again when
+            // an object is created.
+            Err(Errno::ENOENT) if !self.directory_attributes.is_zero() => {
+                reply.finish(Ok(()), |reply, ()| {
+                    let nothing = attributes(0, &Attributes::NONE);
+                    reply.entry(&self.directory_attributes, &nothing, GENERATION);
+                });
+            }
+            known => self.entry(known, reply),
+        }
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
@@ -330,11 +366,14 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let reply = self.pending(request, reply);
         let opened = self.tree.open(self.caller(request), ino.0);
-        let waited = reply.finish(opened, |reply, (key, is_news)| {
-            if is_news {
-                self.forget_attributes(ino);
+        let waited = reply.finish(opened, |reply, (key, kept)| {
+            let mut how = opened_as(flags, self.locks);
+            match kept {
+                Kept::Whole => how |= FopenFlags::FOPEN_KEEP_CACHE,
+                Kept::Doubtful => {}
+                Kept::Outdated => self.forget_attributes(ino),
             }
-            reply.opened(FileHandle(key), opened_as(flags));
+            reply.opened(FileHandle(key), how);
         });
         if let (false, Ok((key, _))) = (waited, opened) {
             self.tree.release(key);
@@ -359,11 +398,11 @@ impl Filesystem for Adapter {
         let made = self.tree.create(caller, parent.0, name, mode, exclusive);
         let waited = reply.finish(made, |reply, ((number, known), key)| {
             reply.created(
-                &self.cache,
+                &self.believed_entry(&known),
                 &attributes(number, &known),
                 GENERATION,
                 FileHandle(key),
-                opened_as(flags),
+                opened_as(flags, self.locks),
             );
         });
         if let (false, Ok(((number, _), key))) = (waited, made) {
@@ -459,12 +498,17 @@ impl Filesystem for Adapter {
         request: &Request,
         _: INodeNo,
         fh: FileHandle,
-        _: LockOwner,
+        owner: LockOwner,
         reply: ReplyEmpty,
     ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
-        empty(file.and_then(|file| self.tree.flush(&file)), reply);
+        let flush = |file: Arc<Opened>| {
+            let flushed = self.tree.flush(&file);
+            locking::closed(&self.tree, &file, owner.0);
+            flushed
+        };
+        empty(file.and_then(flush), reply);
     }
 
     fn fsync(
@@ -477,7 +521,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
-        let commit = |file: Arc<crate::mount::tree::Opened>| {
+        let commit = |file: Arc<Opened>| {
             self.tree.flush(&file)?;
             let files = &self.tree.files;
             files.commit(&file.caller, file.handle, datasync)
@@ -487,7 +531,8 @@ impl Filesystem for Adapter {
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let reply = self.pending(request, reply);
-        let opened = self.tree.opendir(self.caller(request), ino.0);
+        let fresh = self.directory_attributes;
+        let opened = self.tree.opendir(self.caller(request), ino.0, fresh);
         let waited = reply.finish(opened, |reply, key| {
             reply.opened(FileHandle(key), FopenFlags::empty());
         });
@@ -547,7 +592,7 @@ impl Filesystem for Adapter {
             }
             let (number, known) = self.tree.refer_listed(listed);
             let believed = match listed.entry {
-                Some(_) => self.cache,
+                Some(_) => self.believed_entry(&known),
                 None => Duration::ZERO,
             };
             let taken = add(number, &known, &believed);
@@ -633,14 +678,14 @@ impl Filesystem for Adapter {
         let caller = self.caller(request);
         let value = self
             .tree
-            .getxattr(&caller, ino.0, name.as_bytes(), self.cache);
+            .getxattr(&caller, ino.0, name.as_bytes(), self.file_attributes);
         xattr(value, size, reply);
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let names = self.tree.listxattr(&caller, ino.0, self.cache);
+        let names = self.tree.listxattr(&caller, ino.0, self.file_attributes);
         let list =
             |names: Vec<Vec<u8>>| names.into_iter().flat_map(|name| [name, vec![0]].concat());
         xattr(names.map(|names| list(names).collect()), size, reply);
@@ -714,38 +759,44 @@ impl Filesystem for Adapter {
 
     fn getlk(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
-        _: FileHandle,
-        _: LockOwner,
-        _: u64,
-        _: u64,
-        _: i32,
-        _: u32,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        process: u32,
         reply: ReplyLock,
     ) {
-        reply.error(fuser::Errno::ENOLCK);
+        let reply = self.pending(request, reply);
+        let asked = locking::lock(owner.0, (start, end), kind, process);
+        let found = locking::test(self, fh.0, asked);
+        reply.finish(found, |reply, found| {
+            let (lock, kind, process) = found;
+            reply.locked(lock.first, lock.last, kind, process);
+        });
     }
 
-    /// Rejects locks. The kernel sends them only without [`crate::Options::local_locks`].
     fn setlk(
         &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: LockOwner,
-        _: u64,
-        _: u64,
+        request: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
         kind: i32,
-        _: u32,
-        _: bool,
+        process: u32,
+        sleep: bool,
         reply: ReplyEmpty,
     ) {
-        match kind {
-            // There is no lock, so there is nothing to release.
-            nix::libc::F_UNLCK => reply.ok(),
-            _ => reply.error(fuser::Errno::ENOLCK),
+        let asked = locking::lock(owner.0, (start, end), kind, process);
+        if kind == nix::libc::F_UNLCK {
+            let reply = self.pending(request, reply);
+            return empty(locking::unlock(self, fh.0, asked), reply);
         }
+        locking::set(self, (request.pid(), ino), fh.0, asked, sleep, reply);
     }
 }
 
