@@ -550,7 +550,7 @@ fn other_users_have_their_own_rights() {
 }
 
 #[test]
-fn what_only_an_access_control_list_permits_is_refused() {
+fn access_control_lists_permit_and_refuse() {
     let Some(lab) = Lab::new("allow_other") else {
         return;
     };
@@ -572,9 +572,37 @@ fn what_only_an_access_control_list_permits_is_refused() {
     let cat = "setpriv --reuid 54321 --regid 54321 --clear-groups cat";
     let here = lab.directory.path();
     script(here, &format!("{cat} kept/a"));
-    // The mount checks the mode only. The group bits of the mode show the mask of the list, and this user is not in
-    // the group.
-    script(here, &format!("! {cat} seen/a 2>/dev/null"));
+    script(here, &format!("{cat} seen/a"));
+    let other = "setpriv --reuid 54322 --regid 54322 --clear-groups cat";
+    script(here, &format!("! {other} kept/a 2>/dev/null && ! {other} seen/a 2>/dev/null"));
+}
+
+#[test]
+fn new_files_get_the_default_access_control_list_in_place_of_the_umask() {
+    let Some(lab) = Lab::new("allow_other") else {
+        return;
+    };
+    let make = "import os, struct\n\
+         os.umask(0o077)\n\
+         e = lambda tag, perm, id=0xffffffff: struct.pack('<HHI', tag, perm, id)\n\
+         acl = struct.pack('<I', 2) + e(1, 7) + e(2, 5, 54321) + e(4, 5) + e(16, 7) + e(32, 4)\n\
+         os.mkdir('d'); os.setxattr('d', 'system.posix_acl_default', acl)\n\
+         open('d/f', 'w').close(); os.mkdir('d/e'); open('f', 'w').close()\n\
+         print(*(oct(os.stat(n).st_mode) for n in ('d/f', 'd/e', 'f')), *(len(os.listxattr(n)) for n in ('d/f', 'd/e')))\n";
+    let run_in = |name: &str| {
+        let mut python = Command::new("python3");
+        let directory = lab.directory.path().join(name);
+        python.args(["-c", make]).current_dir(&directory);
+        run(python).expect_code(0).out
+    };
+    if !testkit::require("python3") {
+        return;
+    }
+    let seen = run_in("seen");
+    fs::remove_dir_all(lab.kept("d")).unwrap();
+    fs::remove_file(lab.kept("f")).unwrap();
+    assert_eq!(run_in("kept"), seen);
+    assert!(seen.ends_with("0o100600 1 2\n"), "{seen}");
 }
 
 #[test]

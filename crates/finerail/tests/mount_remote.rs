@@ -168,6 +168,30 @@ fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
 }
 
 #[test]
+fn locks_outlive_a_restart_of_the_gateway() {
+    let Some(mut lab) = Lab::new("/", "timeout=20") else {
+        return;
+    };
+    fs::write(lab.seen("a"), "content").unwrap();
+    let open = || File::open(lab.seen("a")).unwrap();
+    let (mine, other) = (open(), open());
+    mine.lock().unwrap();
+    assert!(other.try_lock().is_err());
+    assert!(lab.site.path("state/locks").exists());
+    lab.kill();
+    lab.start();
+    // Without the lock of before, this call would wait for the end of the grace, and succeed.
+    eventually("the lock is there again", || {
+        match other.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => Some(()),
+            Ok(()) => panic!("another program got the lock"),
+            Err(std::fs::TryLockError::Error(_)) => None,
+        }
+    });
+    mine.unlock().unwrap();
+}
+
+#[test]
 fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
     let Some(mut lab) = Lab::new("/", "actimeo=0,timeout=20") else {
         return;

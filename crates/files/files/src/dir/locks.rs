@@ -219,26 +219,31 @@ impl Locks {
         now: Instant,
     ) -> Result<LockOutcome, Errno> {
         let who = (asked.holder, asked.lock.owner);
-        let is_grace = self.grace_until.is_some_and(|until| now < until);
-        match asked.action {
-            LockAction::Release => {
-                let of_file = self.files.entry(file).or_default();
-                of_file.held.unlock(who, &asked.lock);
-                return Ok(LockOutcome::Done);
+        if asked.action == LockAction::Release {
+            let is_whole = asked.lock.first == 0 && asked.lock.last >= i64::MAX as u64;
+            if !is_whole {
+                // What remains on both sides are two locks.
+                self.admit(asked.holder)?;
             }
-            LockAction::Reclaim => {}
-            LockAction::Try | LockAction::Wait | LockAction::Test if is_grace => {
-                return Ok(LockOutcome::Later);
-            }
-            LockAction::Try | LockAction::Wait | LockAction::Test => {}
+            let of_file = self.files.entry(file).or_default();
+            of_file.held.unlock(who, &asked.lock);
+            return Ok(LockOutcome::Done);
         }
         let has_locks = self.has_locks(who);
         let of_file = self.files.entry(file).or_default();
-        if let Some((by, lock)) = of_file.obstacle(who, asked, has_locks) {
+        let obstacle = match asked.action {
+            LockAction::Reclaim => of_file.held.conflicts(who, &asked.lock).next().copied(),
+            _ => of_file.obstacle(who, asked, has_locks),
+        };
+        if let Some((by, lock)) = obstacle {
             if asked.action == LockAction::Wait {
                 self.wait(file, who, asked, now)?;
             }
             return Ok(LockOutcome::Blocked(lock, by.0 == asked.holder));
+        }
+        let is_grace = self.grace_until.is_some_and(|until| now < until);
+        if is_grace && asked.action != LockAction::Reclaim {
+            return Ok(LockOutcome::Later);
         }
         if asked.action == LockAction::Test {
             return Ok(LockOutcome::Done);

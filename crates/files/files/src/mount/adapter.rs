@@ -14,14 +14,15 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::mount::callers::Callers;
 use crate::mount::convert::{attributes, kind, set_time};
+use crate::mount::flags::{appends, may_go_behind, opened_as};
 use crate::mount::interrupt::{Fails, Pending, Waits, end_listing, first};
 use crate::mount::locking;
 use crate::mount::nodes::Kept;
@@ -35,7 +36,7 @@ use crate::{
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
 const BACKGROUND_MAX: u16 = 64;
 /// Capabilities that are requested from the kernel.
-const WANTED: [InitFlags; 7] = [
+const WANTED: [InitFlags; 8] = [
     // A listing includes the objects if the kernel sees that programs use them.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
@@ -48,6 +49,9 @@ const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     // Files that are opened to append can be mapped.
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+    // The kernel checks access control lists, and leaves the umask to this program: in a directory with a default list,
+    // the list takes the place of the umask.
+    InitFlags::FUSE_POSIX_ACL,
 ];
 /// Capabilities with which the kernel sends locks here. Without them the kernel grants locks that other clients do not
 /// see.
@@ -120,6 +124,18 @@ impl Adapter {
         });
     }
 
+    /// Returns the mode of a new object.
+    fn masked(
+        &self,
+        caller: &Caller,
+        parent: INodeNo,
+        mode: u32,
+        umask: u32,
+    ) -> Result<u32, Errno> {
+        let fresh = self.directory_attributes;
+        self.tree.masked(caller, parent.0, mode, umask, fresh)
+    }
+
     /// Makes the kernel fetch the attributes before it uses the length in its cache.
     fn forget_attributes(&self, ino: INodeNo) {
         if let Some(notifier) = self.notifier.get() {
@@ -142,41 +158,9 @@ fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: Pending<'_, ReplyXatt
     });
 }
 
-/// Returns how the kernel must use an open file. Data that is appended bypasses the kernel's cache, because only the
-/// server knows the end of the file.
-fn opened_as(flags: OpenFlags, locks: Locking) -> FopenFlags {
-    if flags.acc_mode() == OpenAccMode::O_RDONLY {
-        // A close need not wait, because nothing is written through this file. A close may end locks, however.
-        match locks {
-            Locking::Gateway => FopenFlags::empty(),
-            Locking::Local | Locking::Refuse => FopenFlags::FOPEN_NOFLUSH,
-        }
-    } else if appends(flags) {
-        FopenFlags::FOPEN_DIRECT_IO
-    } else {
-        FopenFlags::empty()
-    }
-}
-
-/// Writes of fewer bytes reach the server before `write` returns: databases and logs use short writes, and the
-/// round trip costs more than their bytes.
-const BEHIND_MIN: usize = 64 << 10;
-
-/// Returns whether a write may be confirmed to the kernel before the server has its data.
-fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
-    // `SYNC` contains the bit of `DSYNC`.
-    let at_once = OFlags::DIRECT | OFlags::APPEND | OFlags::SYNC;
-    let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
-    length >= BEHIND_MIN && !flags.intersects(at_once)
-}
-
 thread_local! {
     /// Memory for the reads of a thread: fresh pages cost more than a copy.
     static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-fn appends(flags: OpenFlags) -> bool {
-    OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::APPEND)
 }
 
 impl Filesystem for Adapter {
@@ -269,13 +253,15 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         _rdev: u32,
         reply: ReplyEntry,
     ) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let made = self.tree.mknod(&caller, parent.0, name.as_bytes(), mode);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.mknod(&caller, parent.0, name.as_bytes(), mode));
         self.entry(made, reply);
     }
 
@@ -285,12 +271,14 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let made = self.tree.mkdir(&caller, parent.0, name.as_bytes(), mode);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.mkdir(&caller, parent.0, name.as_bytes(), mode));
         self.entry(made, reply);
     }
 
@@ -386,7 +374,7 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
@@ -395,7 +383,9 @@ impl Filesystem for Adapter {
         let exclusive = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let caller = self.caller(request);
         let name = name.as_bytes();
-        let made = self.tree.create(caller, parent.0, name, mode, exclusive);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.create(caller, parent.0, name, mode, exclusive));
         let waited = reply.finish(made, |reply, ((number, known), key)| {
             reply.created(
                 &self.believed_entry(&known),
@@ -797,23 +787,5 @@ impl Filesystem for Adapter {
             return empty(locking::unlock(self, fh.0, asked), reply);
         }
         locking::set(self, (request.pid(), ino), fh.0, asked, sleep, reply);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_long_pieces_of_files_without_sync_direct_or_append_go_behind() {
-        let may = |flags: OFlags, length| {
-            let bits = (OFlags::WRONLY | flags).bits().cast_signed();
-            may_go_behind(OpenFlags(bits), length)
-        };
-        assert!(may(OFlags::empty(), BEHIND_MIN));
-        assert!(!may(OFlags::empty(), BEHIND_MIN - 1));
-        for flags in [OFlags::DIRECT, OFlags::APPEND, OFlags::SYNC, OFlags::DSYNC] {
-            assert!(!may(flags, BEHIND_MIN), "{flags:?}");
-        }
     }
 }

@@ -30,6 +30,7 @@ mod adapter;
 mod behind;
 mod callers;
 mod convert;
+mod flags;
 mod holds;
 mod interrupt;
 mod locking;

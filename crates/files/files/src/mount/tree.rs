@@ -56,6 +56,8 @@ struct Listing {
 /// A node and its attributes.
 pub(crate) type Known = (u64, Attributes);
 
+/// The extended attribute with the access control list of new objects in a directory.
+const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 /// Limit of the attempts to find a hidden name that is free.
 const HIDDEN_TRIES: usize = 4;
 
@@ -175,6 +177,26 @@ impl Tree {
             return Err(Errno::ENODATA);
         }
         self.files.getxattr(caller, handle, name)
+    }
+
+    /// Returns the mode of an object that is created in a directory: without the bits of the umask, unless the directory
+    /// has a default access control list.
+    pub(crate) fn masked(
+        &self,
+        caller: &Caller,
+        directory: u64,
+        mode: u32,
+        umask: u32,
+        fresh: Duration,
+    ) -> Result<u32, Errno> {
+        if umask & mode == 0 {
+            return Ok(mode);
+        }
+        match self.getxattr(caller, directory, DEFAULT_LIST, fresh) {
+            Ok(_) => Ok(mode),
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(mode & !umask),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Returns the names of the extended attributes, without a request where [`Self::getxattr`] needs none.

@@ -197,6 +197,22 @@ fn an_unchanged_file_is_not_read_again_and_a_change_by_another_client_is_seen() 
 }
 
 #[test]
+fn what_fuser_does_not_know_is_refused() {
+    use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+    let Some(bed) = Bed::new() else { return };
+    let flags = OFlags::TMPFILE | OFlags::RDWR;
+    let nameless = rustix::fs::open(bed.seen(""), flags, Mode::from_raw_mode(0o600));
+    assert_eq!(nameless.unwrap_err(), rustix::io::Errno::OPNOTSUPP);
+    let path = bed.seen("a");
+    fs::write(&path, "x").unwrap();
+    let file = fs::File::open(&path).unwrap();
+    assert_eq!(rustix::fs::ioctl_getflags(&file), Err(rustix::io::Errno::NOTTY));
+    let all = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let status = rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH, all).unwrap();
+    assert_eq!(status.stx_mask & StatxFlags::BTIME.bits(), 0);
+}
+
+#[test]
 fn a_long_listing_asks_no_file_for_its_attributes() {
     let Some(bed) = Bed::new() else { return };
     for number in 0..100 {

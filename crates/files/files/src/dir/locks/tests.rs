@@ -219,7 +219,11 @@ fn the_number_of_locks_of_one_client_is_limited() {
         }
     }
     assert_eq!(bed.ask(1, a, LockAction::Try, all(1)), Err(Errno::ENOLCK));
+    let middle = bed.ask(1, file(10), LockAction::Release, lock(1, 1, 1, true));
+    assert_eq!(middle, Err(Errno::ENOLCK));
     assert_eq!(bed.ask(2, b, LockAction::Try, all(1)), done());
+    assert_eq!(bed.ask(1, file(10), LockAction::Release, all(1)), done());
+    assert_eq!(bed.ask(1, a, LockAction::Try, all(1)), done());
 }
 
 #[test]
@@ -267,6 +271,8 @@ fn after_a_restart_only_those_who_had_locks_get_them_for_a_while() {
         outcome(ask(&second, 1, 2, LockAction::Reclaim)),
         LockOutcome::Done
     );
+    let blocked = outcome(ask(&second, 2, 1, LockAction::Try));
+    assert!(matches!(blocked, LockOutcome::Blocked(..)), "{blocked:?}");
     second.locks().grace_until = Some(Instant::now());
     let blocked = outcome(ask(&second, 2, 1, LockAction::Try));
     assert!(matches!(blocked, LockOutcome::Blocked(..)), "{blocked:?}");
