@@ -154,6 +154,9 @@ fn locks_hold_for_all_clients_for_those_of_a_mount_or_for_nobody() {
     if !testkit::require("python3") {
         return;
     }
+    for name in ["local", "refused"] {
+        fs::create_dir(lab.directory.path().join(name)).unwrap();
+    }
     let _others = [
         lab.mount("local", "locks=local"),
         lab.mount("refused", "locks=refuse"),

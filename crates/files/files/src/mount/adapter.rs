@@ -36,7 +36,7 @@ use crate::{
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
 const BACKGROUND_MAX: u16 = 64;
 /// Capabilities that are requested from the kernel.
-const WANTED: [InitFlags; 8] = [
+const WANTED: [InitFlags; 9] = [
     // A listing includes the objects if the kernel sees that programs use them.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
@@ -52,6 +52,7 @@ const WANTED: [InitFlags; 8] = [
     // The kernel checks access control lists, and leaves the umask to this program: in a directory with a default list,
     // the list takes the place of the umask.
     InitFlags::FUSE_POSIX_ACL,
+    InitFlags::FUSE_DONT_MASK,
 ];
 /// Capabilities with which the kernel sends locks here. Without them the kernel grants locks that other clients do not
 /// see.
