@@ -48,11 +48,14 @@ ADDRESS is dir:PATH, a directory of this machine; lnet:NID[,NID…][:/PATH], bel
 zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder exports. Options of -o:
   ro, rw            read-only, or read and write (the default)
   allow_other       other users may use the mount, as far as permission bits allow
-  cache=SECONDS     how long names and attributes are cached, at most 3600 [default: 1]
+  actimeo=SECONDS   how long names and attributes are cached, at most 3600 [default: 1];
+                    acregmin=SECONDS for files only, acdirmin=SECONDS for directories and names only
+  noac              nothing is cached, and write returns when the server has all data
   threads=N         limit of operations at the same time, 1 to 256 [default: 16]
   sync              write returns when the server has all data, also of long pieces
-  locks=none        flock and fcntl locks fail (ENOLCK), as none holds between clients; the default
+  locks=gateway     flock and fcntl locks hold among the programs of all clients; the default
   locks=local       locks hold among the programs of this mount, and no other client sees them
+  locks=refuse      locks fail (ENOLCK)
   suid, noexec, noatime   as in mount(8); nosuid is the default
   timeout=SECONDS   an operation waits so long for a server that is away, or a small multiple of it
                     [default: 60], and fails with ETIMEDOUT; Ctrl-C and SIGKILL end it at once

@@ -95,7 +95,7 @@ fn is_of_devices(test: &str) -> bool {
 #[test]
 fn the_posix_test_suite_passes_but_for_devices() {
     if has("pjdfstest")
-        && let Some(lab) = Lab::new("allow_other,cache=0")
+        && let Some(lab) = Lab::new("allow_other,actimeo=0")
     {
         posix_test_suite(&lab);
     }
@@ -104,7 +104,7 @@ fn the_posix_test_suite_passes_but_for_devices() {
 #[test]
 fn the_posix_test_suite_passes_through_an_io_node_but_for_devices() {
     if has("pjdfstest")
-        && let Some(lab) = Lab::over_zoid("allow_other,cache=0")
+        && let Some(lab) = Lab::over_zoid("allow_other,actimeo=0")
     {
         posix_test_suite(&lab);
     }
@@ -164,7 +164,7 @@ fn fsx_finds_no_wrong_byte_through_an_io_node() {
     if !has("fsx") {
         return;
     }
-    let Some(lab) = Lab::over_zoid("cache=1") else {
+    let Some(lab) = Lab::over_zoid("actimeo=1") else {
         return;
     };
     for seed in 1..=scaled(2, 20) as u64 {
@@ -177,7 +177,7 @@ fn fsx_finds_no_wrong_byte() {
     if !has("fsx") {
         return;
     }
-    let Some(lab) = Lab::new("cache=1") else {
+    let Some(lab) = Lab::new("actimeo=1") else {
         return;
     };
     for seed in 1..=scaled(3, 20) as u64 {

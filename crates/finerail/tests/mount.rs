@@ -136,6 +136,7 @@ def attempt(call):
     except OSError as e: print(errno.errorcode[e.errno])
 attempt(lambda: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB))
 attempt(lambda: fcntl.flock(f, fcntl.LOCK_SH))
+attempt(lambda: fcntl.flock(f, fcntl.LOCK_UN))
 attempt(lambda: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB))
 attempt(lambda: fcntl.lockf(f, fcntl.LOCK_EX))
 attempt(lambda: fcntl.lockf(f, fcntl.LOCK_UN))
@@ -149,26 +150,34 @@ fn locks(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn locks_are_refused_unless_they_are_local() {
+fn locks_hold_for_all_clients_for_those_of_a_mount_or_for_nobody() {
     let Some(lab) = Lab::new("rw") else { return };
     if !testkit::require("python3") {
         return;
     }
-    let _other = lab.mount("other", "locks=local");
+    for name in ["local", "refused"] {
+        fs::create_dir(lab.directory.path().join(name)).unwrap();
+    }
+    let _others = [
+        lab.mount("local", "locks=local"),
+        lab.mount("refused", "locks=refuse"),
+    ];
     fs::write(lab.seen("a"), "1").unwrap();
-    let refused = ["ENOLCK", "ENOLCK", "ENOLCK", "ENOLCK", "held"];
-    assert_eq!(locks(&lab.seen("a")), refused);
-    let other = lab.directory.path().join("other/a");
-    assert_eq!(locks(&other), ["held"; 5]);
-    let mine = File::open(&other).unwrap();
+    assert_eq!(locks(&lab.seen("a")), ["held"; 6]);
+    let no = "ENOLCK";
+    let refused = [no, no, "held", no, no, "held"];
+    assert_eq!(locks(&lab.directory.path().join("refused/a")), refused);
+    let local = lab.directory.path().join("local/a");
+    assert_eq!(locks(&local), ["held"; 6]);
+    let mine = File::open(&local).unwrap();
     mine.lock().unwrap();
-    assert!(File::open(&other).unwrap().try_lock().is_err());
+    assert!(File::open(&local).unwrap().try_lock().is_err());
     assert!(File::open(lab.kept("a")).unwrap().try_lock().is_ok());
 }
 
 #[test]
 fn nobody_is_notified_of_what_other_clients_do() {
-    let Some(lab) = Lab::new("cache=0") else {
+    let Some(lab) = Lab::new("actimeo=0") else {
         return;
     };
     let ran = python(
@@ -241,10 +250,10 @@ fn long_pieces_that_overlap_come_in_their_order() {
 
 #[test]
 fn whoever_opens_a_file_sees_what_another_client_closed() {
-    let Some(lab) = Lab::new("cache=3600") else {
+    let Some(lab) = Lab::new("actimeo=3600") else {
         return;
     };
-    let _other = lab.mount("other", "cache=3600");
+    let _other = lab.mount("other", "actimeo=3600");
     let other = lab.directory.path().join("other/a");
     for round in 1..20_usize {
         let bytes = pattern(round * 5000);
@@ -255,7 +264,7 @@ fn whoever_opens_a_file_sees_what_another_client_closed() {
 
 #[test]
 fn names_and_attributes_are_as_new_as_the_server_s_without_a_cache() {
-    let Some(lab) = Lab::new("cache=0") else {
+    let Some(lab) = Lab::new("actimeo=0") else {
         return;
     };
     fs::write(lab.seen("a"), "1").unwrap();
@@ -546,7 +555,7 @@ fn other_users_have_their_own_rights() {
 }
 
 #[test]
-fn what_only_an_access_control_list_permits_is_refused() {
+fn access_control_lists_permit_and_refuse() {
     let Some(lab) = Lab::new("allow_other") else {
         return;
     };
@@ -568,9 +577,37 @@ fn what_only_an_access_control_list_permits_is_refused() {
     let cat = "setpriv --reuid 54321 --regid 54321 --clear-groups cat";
     let here = lab.directory.path();
     script(here, &format!("{cat} kept/a"));
-    // The mount checks the mode only. The group bits of the mode show the mask of the list, and this user is not in
-    // the group.
-    script(here, &format!("! {cat} seen/a 2>/dev/null"));
+    script(here, &format!("{cat} seen/a"));
+    let other = "setpriv --reuid 54322 --regid 54322 --clear-groups cat";
+    script(here, &format!("! {other} kept/a 2>/dev/null && ! {other} seen/a 2>/dev/null"));
+}
+
+#[test]
+fn new_files_get_the_default_access_control_list_in_place_of_the_umask() {
+    let Some(lab) = Lab::new("allow_other") else {
+        return;
+    };
+    let make = "import os, struct\n\
+         os.umask(0o077)\n\
+         e = lambda tag, perm, id=0xffffffff: struct.pack('<HHI', tag, perm, id)\n\
+         acl = struct.pack('<I', 2) + e(1, 7) + e(2, 5, 54321) + e(4, 5) + e(16, 7) + e(32, 4)\n\
+         os.mkdir('d'); os.setxattr('d', 'system.posix_acl_default', acl)\n\
+         open('d/f', 'w').close(); os.mkdir('d/e'); open('f', 'w').close()\n\
+         print(*(oct(os.stat(n).st_mode) for n in ('d/f', 'd/e', 'f')), *(len(os.listxattr(n)) for n in ('d/f', 'd/e')))\n";
+    let run_in = |name: &str| {
+        let mut python = Command::new("python3");
+        let directory = lab.directory.path().join(name);
+        python.args(["-c", make]).current_dir(&directory);
+        run(python).expect_code(0).out
+    };
+    if !testkit::require("python3") {
+        return;
+    }
+    let seen = run_in("seen");
+    fs::remove_dir_all(lab.kept("d")).unwrap();
+    fs::remove_file(lab.kept("f")).unwrap();
+    assert_eq!(run_in("kept"), seen);
+    assert!(seen.ends_with("0o100600 1 2\n"), "{seen}");
 }
 
 #[test]

@@ -91,27 +91,27 @@ fn is_read_to_its_end(lab: &Lab, how: &str) {
 
 fn others_remove_and_replace(lab: Option<Lab>) {
     let Some(lab) = lab else { return };
-    let _other = lab.mount("other", "cache=0");
+    let _other = lab.mount("other", "actimeo=0");
     is_read_to_its_end(&lab, "removed");
     is_read_to_its_end(&lab, "replaced");
 }
 
 #[test]
 fn a_file_that_another_client_removes_or_replaces_is_read_to_its_end() {
-    others_remove_and_replace(Lab::over_zoid("cache=0"));
+    others_remove_and_replace(Lab::over_zoid("actimeo=0"));
 }
 
 #[test]
 fn a_file_of_a_directory_that_others_remove_or_replace_is_read_to_its_end() {
-    others_remove_and_replace(Lab::new("cache=0"));
+    others_remove_and_replace(Lab::new("actimeo=0"));
 }
 
 #[test]
 fn a_file_is_gone_once_its_last_reader_has_closed_it() {
-    let Some(lab) = Lab::over_zoid("cache=0") else {
+    let Some(lab) = Lab::over_zoid("actimeo=0") else {
         return;
     };
-    let _other = lab.mount("other", "cache=0");
+    let _other = lab.mount("other", "actimeo=0");
     fs::write(lab.seen("a"), pattern(4 << 20)).unwrap();
     let file = File::open(lab.seen("a")).unwrap();
     fs::remove_file(lab.directory.path().join("other/a")).unwrap();
@@ -127,7 +127,7 @@ fn a_file_is_gone_once_its_last_reader_has_closed_it() {
 
 #[test]
 fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
-    let Some(lab) = Lab::over_zoid("cache=0,timeout=600") else {
+    let Some(lab) = Lab::over_zoid("actimeo=0,timeout=600") else {
         return;
     };
     if !testkit::require("python3") {

@@ -126,7 +126,7 @@ fn detach(path: &Path) {
 
 #[test]
 fn files_of_a_gateway_are_used_like_those_of_this_machine() {
-    let Some(mut lab) = Lab::new("/sub", "cache=0") else {
+    let Some(mut lab) = Lab::new("/sub", "actimeo=0") else {
         return;
     };
     let bytes = pattern(5_000_000);
@@ -146,7 +146,7 @@ fn files_of_a_gateway_are_used_like_those_of_this_machine() {
 
 #[test]
 fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
-    let Some(lab) = Lab::new("/", "cache=0,timeout=2") else {
+    let Some(lab) = Lab::new("/", "actimeo=0,timeout=2") else {
         return;
     };
     fs::write(lab.seen("a"), "content").unwrap();
@@ -168,8 +168,32 @@ fn operations_end_while_the_gateway_stands_still_and_go_on_afterwards() {
 }
 
 #[test]
+fn locks_outlive_a_restart_of_the_gateway() {
+    let Some(mut lab) = Lab::new("/", "timeout=20") else {
+        return;
+    };
+    fs::write(lab.seen("a"), "content").unwrap();
+    let open = || File::open(lab.seen("a")).unwrap();
+    let (mine, other) = (open(), open());
+    mine.lock().unwrap();
+    assert!(other.try_lock().is_err());
+    assert!(lab.site.path("state/locks").exists());
+    lab.kill();
+    lab.start();
+    // Without the lock of before, this call would wait for the end of the grace, and succeed.
+    eventually("the lock is there again", || {
+        match other.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => Some(()),
+            Ok(()) => panic!("another program got the lock"),
+            Err(std::fs::TryLockError::Error(_)) => None,
+        }
+    });
+    mine.unlock().unwrap();
+}
+
+#[test]
 fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
-    let Some(mut lab) = Lab::new("/", "cache=0,timeout=20") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=0,timeout=20") else {
         return;
     };
     fs::create_dir(lab.seen("d")).unwrap();
@@ -202,7 +226,7 @@ fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
 
 #[test]
 fn what_must_not_be_repeated_and_has_no_answer_is_eremoteio_and_does_not_happen_later() {
-    let Some(mut lab) = Lab::new("/", "cache=3600,timeout=2") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=3600,timeout=2") else {
         return;
     };
     fs::write(lab.seen("a"), "content").unwrap();
@@ -223,7 +247,7 @@ fn what_must_not_be_repeated_and_has_no_answer_is_eremoteio_and_does_not_happen_
 
 #[test]
 fn operations_run_in_the_name_of_whoever_opened_the_file() {
-    let Some(mut lab) = Lab::new("/", "cache=0,allow_other") else {
+    let Some(mut lab) = Lab::new("/", "actimeo=0,allow_other") else {
         return;
     };
     if !testkit::require("python3") {

@@ -56,6 +56,9 @@
 #[cfg(feature = "dir")]
 pub mod dir;
 mod file_system;
+#[cfg(any(feature = "dir", feature = "mount"))]
+mod held_locks;
+mod lock;
 #[cfg(feature = "mount")]
 pub mod mount;
 mod path;
@@ -73,6 +76,7 @@ pub mod wire;
 pub use nix::errno::Errno;
 
 pub use file_system::{Data, FileSystem, Located};
+pub use lock::{LOCK_GRACE, LOCK_PATIENCE, Lock, LockAction, LockOutcome};
 pub use path::{COMPONENT_MAX, PATH_MAX, Path, Place};
 pub use request::{
     APPEND_MAX, AllocateMode, ENTRIES_MAX, HANDLES_MAX, HOLD_TIME, Node, RenameMode, Reply,

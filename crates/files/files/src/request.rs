@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::wire::REPLY_MAX;
 use crate::{
-    Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, PATH_MAX, Place,
-    Segment, SetAttributes, SetTime, Space, Timestamp,
+    Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, Lock, LockAction,
+    LockOutcome, PATH_MAX, Place, Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
 /// Limit of the number of segments of a read or write.
@@ -233,6 +233,29 @@ pub enum Request {
         /// Files whose hold ends, at most [`HANDLES_MAX`].
         released: Vec<Handle>,
     },
+    /// Locks or unlocks bytes of a file for a client. The locks end with [`LockAction::Release`], or [`HOLD_TIME`]
+    /// after the last request of the client for locks. `EDEADLK` if the owner would wait for itself, `ENOLCK` if there
+    /// are too many locks, `EALREADY` if the number of the request is below `floor`. → [`Reply::Lock`]
+    Lock {
+        /// A random number that the client chose.
+        holder: u64,
+        /// The number of the request. Requests of one client have numbers of their own, and later requests have higher
+        /// numbers.
+        sequence: u64,
+        /// All requests with lower numbers have ended: the server drops late copies of them.
+        floor: u64,
+        /// The file.
+        handle: Handle,
+        /// What to do.
+        action: LockAction,
+        /// The lock, or the bytes to unlock.
+        lock: Lock,
+    },
+    /// Renews the locks of a client. → [`Reply::Lock`]
+    KeepLocks {
+        /// The number of the client.
+        holder: u64,
+    },
 }
 
 /// What a rename does if another object has the new name.
@@ -338,6 +361,9 @@ pub enum Reply {
     Offset(u64),
     /// The properties of an exported directory.
     Export(Export),
+    /// The outcome for a lock. The first value is the number of the client's session. A session with another number
+    /// has none of the locks of earlier sessions: the client locks them again with [`LockAction::Reclaim`].
+    Lock(u64, LockOutcome),
 }
 
 impl Request {
@@ -372,6 +398,8 @@ impl Request {
             Self::Identify => "identify",
             Self::Hold { .. } => "hold",
             Self::Renew { .. } => "renew",
+            Self::Lock { .. } => "lock",
+            Self::KeepLocks { .. } => "keeplocks",
         }
     }
 
@@ -413,7 +441,8 @@ impl Request {
             | Self::Allocate { handle, .. }
             | Self::Seek { handle, .. }
             | Self::Append { handle, .. }
-            | Self::Hold { handle, .. } => Some(handle),
+            | Self::Hold { handle, .. }
+            | Self::Lock { handle, .. } => Some(handle),
             _ => None,
         }
     }
@@ -466,7 +495,15 @@ impl Request {
                 | Self::Identify
                 | Self::Hold { .. }
                 | Self::Renew { .. }
+                | Self::Lock { .. }
+                | Self::KeepLocks { .. }
         )
+    }
+
+    /// Returns whether the request is about locks. One server has all locks of a file system.
+    #[must_use]
+    pub fn is_of_locks(&self) -> bool {
+        matches!(self, Self::Lock { .. } | Self::KeepLocks { .. })
     }
 
     /// Returns the number of bytes that the caller writes with this request, if the request is valid.
@@ -543,6 +580,12 @@ impl Request {
                 check_xattr(name)
             }
             Self::GetXattr { name, .. } | Self::RemoveXattr { name, .. } => check_xattr(name),
+            Self::Lock {
+                sequence,
+                floor,
+                lock,
+                ..
+            } => require(lock.first <= lock.last && floor <= sequence),
             Self::Renew { held, released, .. } => {
                 require(held.len() <= HANDLES_MAX && released.len() <= HANDLES_MAX)
             }
@@ -563,6 +606,34 @@ impl Caller {
 }
 
 impl Attributes {
+    /// Attributes of nothing.
+    #[cfg(feature = "mount")]
+    pub(crate) const NONE: Self = {
+        let zero = Timestamp {
+            seconds: 0,
+            nanoseconds: 0,
+        };
+        Self {
+            kind: Kind::File,
+            mode: 0,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            blocks: 0,
+            block_size: 4096,
+            device: 0,
+            filesystem: 0,
+            file: 0,
+            accessed: zero,
+            modified: zero,
+            changed: zero,
+            born: zero,
+            no_xattrs: false,
+            is_settled: false,
+        }
+    };
+
     /// Returns whether the object is a directory.
     #[must_use]
     pub fn is_directory(&self) -> bool {

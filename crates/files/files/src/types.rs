@@ -106,6 +106,10 @@ pub struct Attributes {
     /// ([`check_xattr_name`](crate::check_xattr_name)), and so no access control list. False if it
     /// may have some.
     pub no_xattrs: bool,
+    /// True if the object did not change lately. Any later change then has another time of change.
+    /// False if a second change may have the same time: file systems take times from a clock that
+    /// moves in steps.
+    pub is_settled: bool,
 }
 
 /// The new value of a time.

@@ -12,18 +12,17 @@
 //!
 //! Decoding cannot panic, and its use of memory is proportional to the message. The carrier limits
 //! the length of messages to [`REQUEST_MAX`] and [`REPLY_MAX`].
-//! length of messages to [`REQUEST_MAX`] and [`REPLY_MAX`].
 
 use thiserror::Error;
 
 use crate::{
     AllocateMode, Attributes, Caller, DirectoryEntry, Entry, Errno, Export, Handle, Kind, Listing,
-    Node, Path, Place, RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, SetTime,
-    Space, Timestamp, XattrMode,
+    Lock, LockAction, LockOutcome, Node, Path, Place, RenameMode, Reply, Request, SeekTarget,
+    Segment, SetAttributes, SetTime, Space, Timestamp, XattrMode,
 };
 
 /// The version of the protocol. A server with another version replies `EPROTONOSUPPORT`.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Limit of a request in bytes: enough for the longest value of an extended attribute with all other
 /// fields, and more than two paths need.
 pub const REQUEST_MAX: usize = 72 << 10;
@@ -286,13 +285,14 @@ structures! {
     Timestamp { seconds, nanoseconds }
     Attributes {
         kind, mode, links, uid, gid, size, blocks, block_size, device, filesystem, file, accessed, modified, changed,
-        born, no_xattrs
+        born, no_xattrs, is_settled
     }
     SetAttributes { mode, uid, gid, size, accessed, modified }
     Entry { handle, attributes }
     DirectoryEntry { name, cookie, file, kind, entry }
     Listing { entries, is_end }
     Segment { offset, length }
+    Lock { owner, process, is_exclusive, first, last }
     Export { coherent, read_only, as_caller, remembers, boot }
     Space { block_size, blocks, blocks_free, blocks_available, files, files_free, name_max }
 }
@@ -327,6 +327,8 @@ choices! {
         25 Identify
         26 Hold { holder, handle }
         27 Renew { holder, held, released }
+        28 Lock { holder, sequence, floor, handle, action, lock }
+        29 KeepLocks { holder }
     }
     Reply {
         0 Done
@@ -341,6 +343,7 @@ choices! {
         9 Space(space)
         10 Offset(offset)
         11 Export(export)
+        12 Lock(session, outcome)
     }
     Kind {
         1 File
@@ -379,6 +382,18 @@ choices! {
     Node {
         0 Fifo
         1 Socket
+    }
+    LockAction {
+        0 Try
+        1 Wait
+        2 Reclaim
+        3 Release
+        4 Test
+    }
+    LockOutcome {
+        0 Done
+        1 Blocked(lock, is_own)
+        2 Later
     }
 }
 

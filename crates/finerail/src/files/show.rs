@@ -429,6 +429,7 @@ mod tests {
             changed: zero,
             born: zero,
             no_xattrs: true,
+            is_settled: true,
         };
         let line = long_line(b"a\n", &attributes);
         assert_eq!(line, "-rw-r-----           1234 1970-01-01T00:00:00Z a\\n");

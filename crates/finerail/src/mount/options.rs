@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Parser;
-use files::mount::{Options, THREADS_MAX};
+use files::mount::{Locking, Options, THREADS_MAX};
 
 use crate::files::connections::ConnectionArgs;
 
@@ -76,8 +76,9 @@ impl MountOptions {
             let known = set(&mut mount, option)?;
             if !known && !sloppy {
                 bail!(
-                    "-o {option}: no such option; the options are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
-                     noexec, noatime, sync, locks=none, locks=local, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
+                    "-o {option}: no such option; the options are ro, rw, allow_other, actimeo=SECONDS, acregmin=SECONDS, \
+                     acdirmin=SECONDS, noac, threads=N, suid, noexec, noatime, sync, locks=gateway, locks=local, \
+                     locks=refuse, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
                 );
             }
         }
@@ -115,8 +116,18 @@ fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
         "noatime" => mount.no_access_time = true,
         "sync" => mount.write_behind = false,
         "async" => mount.write_behind = true,
-        "locks=local" => mount.local_locks = true,
-        "locks=none" => mount.local_locks = false,
+        "locks=gateway" => mount.locks = Locking::Gateway,
+        "locks=local" => mount.locks = Locking::Local,
+        "locks=refuse" => mount.locks = Locking::Refuse,
+        "noac" => {
+            (mount.file_attributes, mount.directory_attributes) = (Duration::ZERO, Duration::ZERO);
+            mount.write_behind = false;
+        }
+        "ac" => {
+            let usual = Options::default();
+            mount.file_attributes = usual.file_attributes;
+            mount.directory_attributes = usual.directory_attributes;
+        }
         "" => {}
         other => return set_value(mount, other),
     }
@@ -124,13 +135,21 @@ fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
 }
 
 fn set_value(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
-    if let Some(seconds) = option.strip_prefix("cache=") {
-        mount.cache = seconds
+    if let Some((name, seconds)) = option.split_once('=')
+        && matches!(name, "actimeo" | "acregmin" | "acdirmin")
+    {
+        let time = seconds
             .parse()
             .ok()
             .filter(|seconds| (0.0..=CACHE_MAX).contains(seconds))
             .map(Duration::from_secs_f64)
             .with_context(|| format!("-o {option}: a number of seconds, 0 to {CACHE_MAX}"))?;
+        if name != "acdirmin" {
+            mount.file_attributes = time;
+        }
+        if name != "acregmin" {
+            mount.directory_attributes = time;
+        }
         return Ok(true);
     }
     if let Some(threads) = option.strip_prefix("threads=") {
@@ -156,13 +175,34 @@ mod tests {
 
     #[test]
     fn options_are_set() {
-        let mount = parse("ro,allow_other,cache=0.5,threads=4,suid,noexec,noatime").unwrap();
+        let mount = parse("ro,allow_other,actimeo=0.5,threads=4,suid,noexec,noatime").unwrap();
         assert!(mount.read_only && mount.allow_other && mount.suid);
         assert!(!mount.exec && mount.no_access_time);
-        assert_eq!(mount.cache, Duration::from_millis(500));
+        let half = Duration::from_millis(500);
+        assert_eq!(mount.file_attributes, half);
+        assert_eq!(mount.directory_attributes, half);
         assert_eq!(mount.threads, 4);
         assert!(mount.write_behind && !parse("sync").unwrap().write_behind);
-        assert!(!mount.local_locks && parse("locks=local").unwrap().local_locks);
+        assert_eq!(mount.locks, Locking::Gateway);
+        assert_eq!(parse("locks=local").unwrap().locks, Locking::Local);
+        assert_eq!(parse("locks=refuse").unwrap().locks, Locking::Refuse);
+    }
+
+    #[test]
+    fn the_times_of_attributes_are_named_as_those_of_nfs() {
+        let times = |list: &str| {
+            let mount = parse(list).unwrap();
+            (mount.file_attributes, mount.directory_attributes)
+        };
+        let [none, one, two, three] = [0, 1, 2, 3].map(Duration::from_secs);
+        assert_eq!(times("rw"), (one, one));
+        assert_eq!(times("actimeo=2"), (two, two));
+        assert_eq!(times("acregmin=2,acdirmin=3"), (two, three));
+        assert_eq!(times("actimeo=2,noac"), (none, none));
+        assert_eq!(times("noac,acdirmin=3"), (none, three));
+        assert_eq!(times("noac,ac"), (one, one));
+        // NFS writes through with noac, too.
+        assert!(!parse("noac").unwrap().write_behind);
     }
 
     #[test]
@@ -180,10 +220,10 @@ mod tests {
     fn bad_options_are_refused() {
         for option in [
             "rx",
-            "cache=",
-            "cache=-1",
-            "cache=nan",
-            "cache=3601",
+            "actimeo=",
+            "actimeo=-1",
+            "acregmin=nan",
+            "acdirmin=3601",
             "threads=0",
             "threads=257",
             "ro=1",

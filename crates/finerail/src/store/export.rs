@@ -115,6 +115,9 @@ impl FromStr for Failpoint {
     }
 }
 
+/// The file in the state directory that is there while clients have locks.
+const LOCKS: &str = "locks";
+
 impl ExportArgs {
     /// Opens a gateway to the directory. With `--state`, first completes the calls that earlier runs left in
     /// the log.
@@ -131,6 +134,10 @@ impl ExportArgs {
         };
         let files = LocalDirectory::open(&self.directory, options)
             .with_context(|| format!("cannot serve {}", self.directory.display()))?;
+        let files = match &self.state {
+            Some(state) => files.remember_locks(state.join(LOCKS)),
+            None => files,
+        };
         let name = self.coherent.as_deref().unwrap_or_default();
         let mut gateway = FileGateway::new(files, entropy).coherent(name.as_bytes());
         if let Some(failpoint) = self.failpoint {

@@ -238,8 +238,8 @@ impl<F: FileSystem> FileGateway<F> {
         }
     }
 
-    /// Carries out a request, unless the request is a change and the client has stopped waiting: the client may
-    /// have gone to another gateway.
+    /// Carries out a request, unless the request is a change or about a lock, and the client has stopped waiting: the
+    /// client may have gone to another gateway.
     fn carry_out_in_time(
         &self,
         call: &Call<'_>,
@@ -247,7 +247,7 @@ impl<F: FileSystem> FileGateway<F> {
         request: &Request,
         data: Data<'_>,
     ) -> Result<Reply, Errno> {
-        if request.is_change() && call.is_over() {
+        if (request.is_change() || request.is_of_locks()) && call.is_over() {
             return Err(Errno::ETIMEDOUT);
         }
         self.files.call(caller, request, data)

@@ -1,6 +1,7 @@
 //! Attributes, including extended attributes.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW,
@@ -16,6 +17,9 @@ use crate::{
     XATTR_MAX, XattrMode, check_xattr_name,
 };
 
+/// Seconds after a change until the object is settled. The clocks from which file systems take times move in steps of
+/// some milliseconds, and those of a cluster file system are up to a second apart.
+const SETTLED: u64 = 2;
 /// Bytes of names of extended attributes that are looked through. An object with longer names may have some.
 const NAMES_SEEN: usize = 1024;
 
@@ -153,6 +157,14 @@ pub(crate) fn attributes_at(
     Ok((identity(&status), attributes))
 }
 
+/// Returns whether an object has not changed within the last [`SETTLED`], by the clock of this machine.
+fn is_settled(status: &Statx) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_secs());
+    let changed = u64::try_from(status.stx_ctime.tv_sec).unwrap_or(0);
+    now >= changed + SETTLED
+}
+
 /// Returns whether an object certainly has no extended attribute that requests may name.
 fn has_no_xattrs(at: BorrowedFd<'_>, name: &[u8]) -> bool {
     let mut path = proc_path(at).into_bytes();
@@ -191,6 +203,7 @@ fn attributes(status: &Statx, no_xattrs: bool) -> Result<Attributes, Errno> {
         changed: timestamp(status.stx_ctime),
         born: timestamp(status.stx_btime),
         no_xattrs,
+        is_settled: is_settled(status),
     })
 }
 

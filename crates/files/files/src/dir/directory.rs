@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::dir::attributes;
 use crate::dir::identity::{Acting, Identity, errno};
+use crate::dir::locks::{Asked, Locks};
 use crate::dir::table::{self, Access, Id, Object, Open, Table};
 use crate::{
     Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Located, Place, Reply, Request,
@@ -72,6 +73,7 @@ pub enum DirectoryError {
 /// A directory of this machine as a file system.
 pub struct LocalDirectory {
     table: Mutex<Table>,
+    pub(crate) locks: Mutex<Locks>,
     options: Options,
     boot: u64,
 }
@@ -132,6 +134,7 @@ impl LocalDirectory {
         );
         Ok(Self {
             table: Mutex::new(table),
+            locks: Mutex::new(Locks::new(u64::from_le_bytes(start))),
             options,
             boot: boot(),
         })
@@ -249,6 +252,27 @@ impl LocalDirectory {
                 },
                 _,
             ) => Ok(self.renew_holds(*holder, held, released)),
+            (
+                Request::Lock {
+                    holder,
+                    sequence,
+                    floor,
+                    handle,
+                    action,
+                    lock,
+                },
+                _,
+            ) => {
+                let asked = Asked {
+                    holder: *holder,
+                    sequence: *sequence,
+                    floor: *floor,
+                    action: *action,
+                    lock: *lock,
+                };
+                self.lock_file(*handle, &asked)
+            }
+            (Request::KeepLocks { holder }, _) => self.keep_locks(*holder),
             (Request::Read { handle, segments }, Data::Read(memory)) => {
                 self.read(acting, *handle, segments, memory)
             }

@@ -28,6 +28,7 @@ mod directory;
 mod holds;
 mod identity;
 mod listing;
+mod locks;
 mod names;
 mod table;
 

@@ -8,21 +8,26 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::mount::callers::Callers;
 use crate::mount::convert::{attributes, kind, set_time};
+use crate::mount::flags::{appends, may_go_behind, opened_as};
 use crate::mount::interrupt::{Fails, Pending, Waits, end_listing, first};
-use crate::mount::tree::{Known, Tree, dots};
+use crate::mount::locking;
+use crate::mount::nodes::Kept;
+use crate::mount::session::Locking;
+use crate::mount::tree::{Known, Opened, Tree, dots};
 use crate::{
     AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
     XattrMode,
@@ -31,7 +36,7 @@ use crate::{
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
 const BACKGROUND_MAX: u16 = 64;
 /// Capabilities that are requested from the kernel.
-const WANTED: [InitFlags; 7] = [
+const WANTED: [InitFlags; 9] = [
     // A listing includes the objects if the kernel sees that programs use them.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
@@ -44,6 +49,10 @@ const WANTED: [InitFlags; 7] = [
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     // Files that are opened to append can be mapped.
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+    // The kernel checks access control lists, and leaves the umask to this program: in a directory with a default list,
+    // the list takes the place of the umask.
+    InitFlags::FUSE_POSIX_ACL,
+    InitFlags::FUSE_DONT_MASK,
 ];
 /// Capabilities with which the kernel sends locks here. Without them the kernel grants locks that other clients do not
 /// see.
@@ -55,14 +64,18 @@ const GENERATION: Generation = Generation(0);
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
     pub(crate) callers: Callers,
-    /// How long the kernel may cache names and attributes.
-    pub(crate) cache: Duration,
+    /// How long the kernel may cache the attributes of objects other than directories.
+    pub(crate) file_attributes: Duration,
+    /// How long the kernel may cache names and the attributes of directories.
+    pub(crate) directory_attributes: Duration,
     /// Sends notifications to the kernel. Set once the mount exists.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// The operations whose programs a signal may end.
     pub(crate) waits: Arc<Waits>,
-    /// Whether the kernel grants locks among the processes of this machine. Otherwise they are rejected.
-    pub(crate) local_locks: bool,
+    /// Among whom locks hold.
+    pub(crate) locks: Locking,
+    /// Number of programs that wait for a lock or are about to get one.
+    pub(crate) lock_threads: Arc<AtomicUsize>,
 }
 
 impl Adapter {
@@ -76,9 +89,24 @@ impl Adapter {
         self.waits.begin(request.pid(), reply)
     }
 
+    /// Returns how long the kernel may cache the attributes of an object.
+    fn believed(&self, known: &Attributes) -> Duration {
+        if known.is_directory() {
+            self.directory_attributes
+        } else {
+            self.file_attributes
+        }
+    }
+
+    /// Returns how long the kernel may cache a name and the attributes of its object: there is only one time for both.
+    fn believed_entry(&self, known: &Attributes) -> Duration {
+        self.believed(known).min(self.directory_attributes)
+    }
+
     fn entry(&self, known: Result<Known, Errno>, reply: Pending<'_, ReplyEntry>) {
         let waited = reply.finish(known, |reply, (number, known)| {
-            reply.entry(&self.cache, &attributes(number, &known), GENERATION);
+            let believed = self.believed_entry(&known);
+            reply.entry(&believed, &attributes(number, &known), GENERATION);
         });
         if let (false, Ok((number, _))) = (waited, known) {
             // The kernel did not get the reference.
@@ -93,8 +121,20 @@ impl Adapter {
         reply: Pending<'_, ReplyAttr>,
     ) {
         reply.finish(known, |reply, known| {
-            reply.attr(&self.cache, &attributes(ino.0, &known));
+            reply.attr(&self.believed(&known), &attributes(ino.0, &known));
         });
+    }
+
+    /// Returns the mode of a new object.
+    fn masked(
+        &self,
+        caller: &Caller,
+        parent: INodeNo,
+        mode: u32,
+        umask: u32,
+    ) -> Result<u32, Errno> {
+        let fresh = self.directory_attributes;
+        self.tree.masked(caller, parent.0, mode, umask, fresh)
     }
 
     /// Makes the kernel fetch the attributes before it uses the length in its cache.
@@ -119,38 +159,9 @@ fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: Pending<'_, ReplyXatt
     });
 }
 
-/// Returns how the kernel must use an open file. Data that is appended bypasses the kernel's cache, because only the
-/// server knows the end of the file.
-fn opened_as(flags: OpenFlags) -> FopenFlags {
-    if flags.acc_mode() == OpenAccMode::O_RDONLY {
-        // A close need not wait, because nothing is written through this file.
-        FopenFlags::FOPEN_NOFLUSH
-    } else if appends(flags) {
-        FopenFlags::FOPEN_DIRECT_IO
-    } else {
-        FopenFlags::empty()
-    }
-}
-
-/// Writes of fewer bytes reach the server before `write` returns: databases and logs use short writes, and the
-/// round trip costs more than their bytes.
-const BEHIND_MIN: usize = 64 << 10;
-
-/// Returns whether a write may be confirmed to the kernel before the server has its data.
-fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
-    // `SYNC` contains the bit of `DSYNC`.
-    let at_once = OFlags::DIRECT | OFlags::APPEND | OFlags::SYNC;
-    let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
-    length >= BEHIND_MIN && !flags.intersects(at_once)
-}
-
 thread_local! {
     /// Memory for the reads of a thread: fresh pages cost more than a copy.
     static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-fn appends(flags: OpenFlags) -> bool {
-    OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::APPEND)
 }
 
 impl Filesystem for Adapter {
@@ -159,7 +170,7 @@ impl Filesystem for Adapter {
             // The mount works without a capability that the kernel lacks.
             let _missing = config.add_capabilities(flag);
         }
-        if !self.local_locks {
+        if self.locks != Locking::Local {
             let _missing = config.add_capabilities(LOCKS);
         }
         let _refused = config.set_max_background(BACKGROUND_MAX);
@@ -169,7 +180,17 @@ impl Filesystem for Adapter {
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        self.entry(self.tree.lookup(&caller, parent.0, name.as_bytes()), reply);
+        match self.tree.lookup(&caller, parent.0, name.as_bytes()) {
+            // The kernel remembers for a while that there is no such object, so that the name is not looked up again when
+            // an object is created.
+            Err(Errno::ENOENT) if !self.directory_attributes.is_zero() => {
+                reply.finish(Ok(()), |reply, ()| {
+                    let nothing = attributes(0, &Attributes::NONE);
+                    reply.entry(&self.directory_attributes, &nothing, GENERATION);
+                });
+            }
+            known => self.entry(known, reply),
+        }
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
@@ -233,13 +254,15 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         _rdev: u32,
         reply: ReplyEntry,
     ) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let made = self.tree.mknod(&caller, parent.0, name.as_bytes(), mode);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.mknod(&caller, parent.0, name.as_bytes(), mode));
         self.entry(made, reply);
     }
 
@@ -249,12 +272,14 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let made = self.tree.mkdir(&caller, parent.0, name.as_bytes(), mode);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.mkdir(&caller, parent.0, name.as_bytes(), mode));
         self.entry(made, reply);
     }
 
@@ -330,11 +355,14 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let reply = self.pending(request, reply);
         let opened = self.tree.open(self.caller(request), ino.0);
-        let waited = reply.finish(opened, |reply, (key, is_news)| {
-            if is_news {
-                self.forget_attributes(ino);
+        let waited = reply.finish(opened, |reply, (key, kept)| {
+            let mut how = opened_as(flags, self.locks);
+            match kept {
+                Kept::Whole => how |= FopenFlags::FOPEN_KEEP_CACHE,
+                Kept::Doubtful => {}
+                Kept::Outdated => self.forget_attributes(ino),
             }
-            reply.opened(FileHandle(key), opened_as(flags));
+            reply.opened(FileHandle(key), how);
         });
         if let (false, Ok((key, _))) = (waited, opened) {
             self.tree.release(key);
@@ -347,7 +375,7 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
@@ -356,14 +384,16 @@ impl Filesystem for Adapter {
         let exclusive = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let caller = self.caller(request);
         let name = name.as_bytes();
-        let made = self.tree.create(caller, parent.0, name, mode, exclusive);
+        let made = self
+            .masked(&caller, parent, mode, umask)
+            .and_then(|mode| self.tree.create(caller, parent.0, name, mode, exclusive));
         let waited = reply.finish(made, |reply, ((number, known), key)| {
             reply.created(
-                &self.cache,
+                &self.believed_entry(&known),
                 &attributes(number, &known),
                 GENERATION,
                 FileHandle(key),
-                opened_as(flags),
+                opened_as(flags, self.locks),
             );
         });
         if let (false, Ok(((number, _), key))) = (waited, made) {
@@ -459,12 +489,17 @@ impl Filesystem for Adapter {
         request: &Request,
         _: INodeNo,
         fh: FileHandle,
-        _: LockOwner,
+        owner: LockOwner,
         reply: ReplyEmpty,
     ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
-        empty(file.and_then(|file| self.tree.flush(&file)), reply);
+        let flush = |file: Arc<Opened>| {
+            let flushed = self.tree.flush(&file);
+            locking::closed(&self.tree, &file, owner.0);
+            flushed
+        };
+        empty(file.and_then(flush), reply);
     }
 
     fn fsync(
@@ -477,7 +512,7 @@ impl Filesystem for Adapter {
     ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
-        let commit = |file: Arc<crate::mount::tree::Opened>| {
+        let commit = |file: Arc<Opened>| {
             self.tree.flush(&file)?;
             let files = &self.tree.files;
             files.commit(&file.caller, file.handle, datasync)
@@ -487,7 +522,8 @@ impl Filesystem for Adapter {
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let reply = self.pending(request, reply);
-        let opened = self.tree.opendir(self.caller(request), ino.0);
+        let fresh = self.directory_attributes;
+        let opened = self.tree.opendir(self.caller(request), ino.0, fresh);
         let waited = reply.finish(opened, |reply, key| {
             reply.opened(FileHandle(key), FopenFlags::empty());
         });
@@ -547,7 +583,7 @@ impl Filesystem for Adapter {
             }
             let (number, known) = self.tree.refer_listed(listed);
             let believed = match listed.entry {
-                Some(_) => self.cache,
+                Some(_) => self.believed_entry(&known),
                 None => Duration::ZERO,
             };
             let taken = add(number, &known, &believed);
@@ -633,14 +669,14 @@ impl Filesystem for Adapter {
         let caller = self.caller(request);
         let value = self
             .tree
-            .getxattr(&caller, ino.0, name.as_bytes(), self.cache);
+            .getxattr(&caller, ino.0, name.as_bytes(), self.file_attributes);
         xattr(value, size, reply);
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let names = self.tree.listxattr(&caller, ino.0, self.cache);
+        let names = self.tree.listxattr(&caller, ino.0, self.file_attributes);
         let list =
             |names: Vec<Vec<u8>>| names.into_iter().flat_map(|name| [name, vec![0]].concat());
         xattr(names.map(|names| list(names).collect()), size, reply);
@@ -714,55 +750,43 @@ impl Filesystem for Adapter {
 
     fn getlk(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
-        _: FileHandle,
-        _: LockOwner,
-        _: u64,
-        _: u64,
-        _: i32,
-        _: u32,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        kind: i32,
+        process: u32,
         reply: ReplyLock,
     ) {
-        reply.error(fuser::Errno::ENOLCK);
+        let reply = self.pending(request, reply);
+        let asked = locking::lock(owner.0, (start, end), kind, process);
+        let found = locking::test(self, fh.0, asked);
+        reply.finish(found, |reply, found| {
+            let (lock, kind, process) = found;
+            reply.locked(lock.first, lock.last, kind, process);
+        });
     }
 
-    /// Rejects locks. The kernel sends them only without [`crate::Options::local_locks`].
     fn setlk(
         &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: LockOwner,
-        _: u64,
-        _: u64,
+        request: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
         kind: i32,
-        _: u32,
-        _: bool,
+        process: u32,
+        sleep: bool,
         reply: ReplyEmpty,
     ) {
-        match kind {
-            // There is no lock, so there is nothing to release.
-            nix::libc::F_UNLCK => reply.ok(),
-            _ => reply.error(fuser::Errno::ENOLCK),
+        let asked = locking::lock(owner.0, (start, end), kind, process);
+        if kind == nix::libc::F_UNLCK {
+            let reply = self.pending(request, reply);
+            return empty(locking::unlock(self, fh.0, asked), reply);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_long_pieces_of_files_without_sync_direct_or_append_go_behind() {
-        let may = |flags: OFlags, length| {
-            let bits = (OFlags::WRONLY | flags).bits().cast_signed();
-            may_go_behind(OpenFlags(bits), length)
-        };
-        assert!(may(OFlags::empty(), BEHIND_MIN));
-        assert!(!may(OFlags::empty(), BEHIND_MIN - 1));
-        for flags in [OFlags::DIRECT, OFlags::APPEND, OFlags::SYNC, OFlags::DSYNC] {
-            assert!(!may(flags, BEHIND_MIN), "{flags:?}");
-        }
+        locking::set(self, (request.pid(), ino), fh.0, asked, sleep, reply);
     }
 }

@@ -93,15 +93,15 @@ impl Holds {
         self.wake(&state);
     }
 
-    /// Records that a file was closed.
-    pub(crate) fn close(&self, handle: Handle) {
+    /// Records that a file was closed. Returns whether nobody has it open any longer.
+    pub(crate) fn close(&self, handle: Handle) -> bool {
         let mut state = self.state();
         let Some(opens) = state.open.get_mut(&handle) else {
-            return;
+            return true;
         };
         *opens -= 1;
         if *opens > 0 {
-            return;
+            return false;
         }
         state.open.remove(&handle);
         let asked = state.to_hold.len();
@@ -110,6 +110,7 @@ impl Holds {
             state.to_release.push(handle);
             self.wake(&state);
         }
+        true
     }
 
     /// Wakes the thread if there is something new to wait for.

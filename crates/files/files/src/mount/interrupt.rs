@@ -44,8 +44,8 @@ struct State {
 
 /// An operation that waits for its reply.
 trait Wait: Send + Sync {
-    /// Returns the thread that waits, if the operation has lasted long.
-    fn long_waiter(&self, now: Instant) -> Option<u32>;
+    /// Returns the thread that waits, if the operation has lasted long, and the signals that end its wait.
+    fn long_waiter(&self, now: Instant) -> Option<(u32, u64)>;
     /// Answers the operation with `EINTR`, if it has no answer yet.
     fn interrupt(&self);
 }
@@ -73,6 +73,7 @@ fails!(
     ReplyDirectoryPlus,
     ReplyEmpty,
     ReplyEntry,
+    ReplyLock,
     ReplyLseek,
     ReplyOpen,
     ReplyStatfs,
@@ -82,6 +83,8 @@ fails!(
 
 struct Waiting<R> {
     thread: u32,
+    /// The signals that end the wait.
+    signals: u64,
     since: Instant,
     reply: Mutex<Option<R>>,
 }
@@ -112,8 +115,18 @@ impl Waits {
     /// Lists an operation of a thread. 0 is the kernel itself, or a thread outside of this process's namespace: such an
     /// operation is not interrupted.
     pub(crate) fn begin<R: Fails>(&self, thread: u32, reply: R) -> Pending<'_, R> {
+        self.begin_with(thread, ENDING, reply)
+    }
+
+    /// Lists an operation of a thread that waits for another program. Each signal ends the wait.
+    pub(crate) fn begin_long<R: Fails>(&self, thread: u32, reply: R) -> Pending<'_, R> {
+        self.begin_with(thread, u64::MAX, reply)
+    }
+
+    fn begin_with<R: Fails>(&self, thread: u32, signals: u64, reply: R) -> Pending<'_, R> {
         let waiting = Arc::new(Waiting {
             thread,
+            signals,
             since: Instant::now(),
             reply: Mutex::new(Some(reply)),
         });
@@ -144,13 +157,13 @@ impl Waits {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             let now = Instant::now();
             let long = |(_, wait): (usize, &Arc<dyn Wait>)| {
-                let thread = wait.long_waiter(now)?;
-                Some((thread, Arc::clone(wait)))
+                let waiter = wait.long_waiter(now)?;
+                Some((waiter, Arc::clone(wait)))
             };
             let long: Vec<_> = state.waits.iter().filter_map(long).collect();
             drop(state);
-            for (thread, wait) in long {
-                if is_ending(thread) {
+            for ((thread, signals), wait) in long {
+                if is_ending(thread, signals) {
                     wait.interrupt();
                 }
             }
@@ -164,9 +177,9 @@ impl Waits {
 }
 
 impl<R: Fails> Wait for Waiting<R> {
-    fn long_waiter(&self, now: Instant) -> Option<u32> {
+    fn long_waiter(&self, now: Instant) -> Option<(u32, u64)> {
         let is_long = now.saturating_duration_since(self.since) >= PATIENCE;
-        (is_long && self.thread != 0).then_some(self.thread)
+        (is_long && self.thread != 0).then_some((self.thread, self.signals))
     }
 
     fn interrupt(&self) {
@@ -187,6 +200,12 @@ impl<R: Fails> Pending<'_, R> {
     /// Returns the reply; `None` if the operation was interrupted.
     pub(crate) fn take(self) -> Option<R> {
         self.waiting.take()
+    }
+
+    /// Returns whether the operation was interrupted.
+    pub(crate) fn is_over(&self) -> bool {
+        let reply = self.waiting.reply.lock();
+        reply.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Answers with a result. Returns whether the operation waited until now.
@@ -240,19 +259,19 @@ const ENDING: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 8 | 1 << 14;
 /// Flag of a process that exits, in proc_pid_stat(5): `PF_EXITING`.
 const EXITING: u64 = 4;
 
-/// Returns whether a signal is about to end a thread, or has ended it while the thread closes its files.
-fn is_ending(thread: u32) -> bool {
+/// Returns whether one of some signals is about to reach a thread, or has ended it while the thread closes its files.
+fn is_ending(thread: u32, signals: u64) -> bool {
     let status = fs::read_to_string(format!("/proc/{thread}/status"));
     let stat = || fs::read_to_string(format!("/proc/{thread}/stat"));
-    is_signalled(&status.unwrap_or_default()) || was_killed(&stat().unwrap_or_default())
+    is_signalled(&status.unwrap_or_default(), signals) || was_killed(&stat().unwrap_or_default())
 }
 
-fn is_signalled(status: &str) -> bool {
+fn is_signalled(status: &str, signals: u64) -> bool {
     let mask = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         u64::from_str_radix(line.unwrap_or_default().trim(), 16).unwrap_or(0)
     };
-    (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & ENDING != 0
+    (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & signals != 0
 }
 
 /// Returns whether a signal ended the process of `/proc/PID/stat`: field 9 has its flags, field 52 its exit status.
@@ -275,10 +294,13 @@ mod tests {
         let status = |pending: u64, shared: u64, blocked: u64| {
             format!("SigPnd:\t{pending:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n")
         };
+        let is_signalled = |status: &str| super::is_signalled(status, ENDING);
         assert!(is_signalled(&status(1 << 8, 0, 0)));
         assert!(is_signalled(&status(0, 1 << 1, 0)));
         assert!(!is_signalled(&status(0, 1 << 1, 1 << 1)));
-        assert!(!is_signalled(&status(0, 1 << 13, 0)), "SIGALRM");
+        let alarm = status(0, 1 << 13, 0);
+        assert!(!is_signalled(&alarm), "SIGALRM");
+        assert!(super::is_signalled(&alarm, u64::MAX));
         assert!(!is_signalled(""));
     }
 

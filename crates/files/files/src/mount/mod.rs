@@ -13,7 +13,9 @@
 //!   operations that read the file or its attributes wait for these pieces, and the next `write`, `fsync` or `close`
 //!   returns an error of a piece. Only `fsync` writes data to the server's stable storage.
 //! * **Close-to-open.** Each `open` asks the server for the attributes of the file, and the kernel drops the contents
-//!   that it has cached. Names and attributes may be as old as [`Options::cache`].
+//!   that it has cached, unless the file is unchanged. Attributes may be as old as [`Options::file_attributes`], names as
+//!   old as [`Options::directory_attributes`].
+//! * **Locks** are the server's ([`Locking`]). Whoever gets a lock on a file sees what was written before.
 //! * **Files that are removed while they are open** stay until they are closed, under a hidden name in their
 //!   directory ([`HIDDEN_PREFIX`]). NFS clients do the same. The reason is that [`FileSystem`](crate::FileSystem) has no open and
 //!   no close.
@@ -28,12 +30,15 @@ mod adapter;
 mod behind;
 mod callers;
 mod convert;
+mod flags;
 mod holds;
 mod interrupt;
+mod locking;
+mod locks;
 mod nodes;
 mod session;
 mod stream;
 mod tree;
 
 pub use nodes::HIDDEN_PREFIX;
-pub use session::{Ender, MountError, Mounted, Options, THREADS_MAX};
+pub use session::{Ender, Locking, MountError, Mounted, Options, THREADS_MAX};

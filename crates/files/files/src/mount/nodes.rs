@@ -29,7 +29,7 @@ pub(crate) struct Hidden {
 
 /// The version of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
+pub(crate) struct Version {
     size: u64,
     modified: Timestamp,
     changed: Timestamp,
@@ -44,9 +44,29 @@ struct Node {
     /// In a box, because few nodes have one and there are many nodes.
     hidden: Option<Box<Hidden>>,
     removals: u64,
-    told: Option<Version>,
-    /// When the server last said that the object has no extended attribute.
-    no_xattrs_at: Option<Instant>,
+    told: Option<Told>,
+}
+
+/// What the kernel was told of an object.
+#[derive(Clone, Copy)]
+struct Told {
+    version: Version,
+    /// When the server last said so.
+    at: Instant,
+    /// Whether the kernel has no content from before this version was settled.
+    is_clean: bool,
+    has_no_xattrs: bool,
+}
+
+/// What the kernel does with the content that it has of a file which is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The kernel keeps the content: it is that of the server.
+    Whole,
+    /// The kernel drops the content, and keeps the attributes.
+    Doubtful,
+    /// The kernel drops content and attributes.
+    Outdated,
 }
 
 /// All nodes.
@@ -113,8 +133,14 @@ impl Nodes {
     /// Returns the attributes for the kernel, without the link of the hidden name, and records their version.
     pub(crate) fn tell(&mut self, number: u64, mut attributes: Attributes) -> Attributes {
         if let Some(node) = self.by_number.get_mut(&number) {
-            node.told = Some(version(&attributes));
-            node.no_xattrs_at = attributes.no_xattrs.then(Instant::now);
+            let version = version(&attributes);
+            let same = node.told.filter(|told| told.version == version);
+            node.told = Some(Told {
+                version,
+                at: Instant::now(),
+                is_clean: same.is_some_and(|told| told.is_clean),
+                has_no_xattrs: attributes.no_xattrs,
+            });
             if node.hidden.is_some() {
                 attributes.links = attributes.links.saturating_sub(1);
             }
@@ -124,22 +150,43 @@ impl Nodes {
 
     /// Returns whether the server said within this time that a node has no extended attribute.
     pub(crate) fn has_no_xattrs(&self, number: u64, within: Duration) -> bool {
-        let node = self.by_number.get(&number);
-        let said = node.and_then(|node| node.no_xattrs_at);
-        said.is_some_and(|at| at.elapsed() < within)
+        let told = self.by_number.get(&number).and_then(|node| node.told);
+        told.is_some_and(|told| told.has_no_xattrs && told.at.elapsed() < within)
+    }
+
+    /// Returns whether the server said something about a node within this time.
+    pub(crate) fn is_fresh(&self, number: u64, within: Duration) -> bool {
+        let told = self.by_number.get(&number).and_then(|node| node.told);
+        told.is_some_and(|told| told.at.elapsed() < within)
     }
 
     /// Notes that a node may have extended attributes from now on.
     pub(crate) fn set_xattrs(&mut self, number: u64) {
-        if let Some(node) = self.by_number.get_mut(&number) {
-            node.no_xattrs_at = None;
+        let node = self.by_number.get_mut(&number);
+        if let Some(told) = node.and_then(|node| node.told.as_mut()) {
+            told.has_no_xattrs = false;
         }
     }
 
-    /// Returns whether the content differs from the last version that the kernel was told.
-    pub(crate) fn is_news(&self, number: u64, attributes: &Attributes) -> bool {
+    /// Decides what the kernel does with the content that it has of a file which is opened. `attributes` are those at the
+    /// open.
+    pub(crate) fn kept(&self, number: u64, attributes: &Attributes) -> Kept {
         let told = self.by_number.get(&number).and_then(|node| node.told);
-        told != Some(version(attributes))
+        match told {
+            Some(told) if told.version == version(attributes) && told.is_clean => Kept::Whole,
+            Some(told) if told.version == version(attributes) => Kept::Doubtful,
+            _ => Kept::Outdated,
+        }
+    }
+
+    /// Notes that the kernel has dropped the content that it had of a file before the file had this version.
+    pub(crate) fn clean(&mut self, number: u64, version: Version) {
+        let node = self.by_number.get_mut(&number);
+        if let Some(told) = node.and_then(|node| node.told.as_mut())
+            && told.version == version
+        {
+            told.is_clean = true;
+        }
     }
 
     /// Records that a file was opened.
@@ -251,7 +298,7 @@ impl Nodes {
     }
 }
 
-fn version(attributes: &Attributes) -> Version {
+pub(crate) fn version(attributes: &Attributes) -> Version {
     Version {
         size: attributes.size,
         modified: attributes.modified,
@@ -283,6 +330,7 @@ mod tests {
             changed: zero,
             born: zero,
             no_xattrs: false,
+            is_settled: true,
         };
         Entry {
             handle: Handle([handle; 32]),
@@ -344,5 +392,24 @@ mod tests {
         assert_eq!(nodes.close(number), Some(hidden()));
         assert!(!nodes.any_open());
         assert_eq!(nodes.hide(number, hidden()), Some(hidden()));
+    }
+
+    #[test]
+    fn content_is_kept_once_the_kernel_has_dropped_what_is_older_than_the_version() {
+        let mut nodes = Nodes::new(7);
+        let object = entry(1, 50);
+        let number = nodes.refer(&object);
+        assert_eq!(nodes.kept(number, &object.attributes), Kept::Outdated);
+        nodes.tell(number, object.attributes);
+        assert_eq!(nodes.kept(number, &object.attributes), Kept::Doubtful);
+        nodes.clean(number, version(&object.attributes));
+        nodes.tell(number, object.attributes);
+        assert_eq!(nodes.kept(number, &object.attributes), Kept::Whole);
+        let mut changed = object.attributes;
+        changed.changed.nanoseconds += 1;
+        assert_eq!(nodes.kept(number, &changed), Kept::Outdated);
+        nodes.tell(number, changed);
+        nodes.clean(number, version(&object.attributes));
+        assert_eq!(nodes.kept(number, &changed), Kept::Doubtful);
     }
 }

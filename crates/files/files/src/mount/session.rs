@@ -24,6 +24,18 @@ use crate::{Caller, Errno, FileSystem, Handle};
 /// Limit of the threads of a mount. Each has a buffer of 16 MiB, whose pages are allocated when they are used.
 pub const THREADS_MAX: usize = 256;
 
+/// Among whom locks hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locking {
+    /// Among the programs of all clients of the server.
+    #[default]
+    Gateway,
+    /// Among the programs of this mount.
+    Local,
+    /// Among nobody: locks are rejected with `ENOLCK`.
+    Refuse,
+}
+
 /// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -39,16 +51,17 @@ pub struct Options {
     pub exec: bool,
     /// Whether reads leave the time of access unchanged.
     pub no_access_time: bool,
-    /// How long the kernel may cache names and attributes.
-    pub cache: Duration,
+    /// How long the kernel may cache the attributes of files and other objects than directories.
+    pub file_attributes: Duration,
+    /// How long the kernel may cache names, also those that do not exist, and the attributes of directories.
+    pub directory_attributes: Duration,
     /// Number of operations at the same time, 1 to [`THREADS_MAX`].
     pub threads: usize,
     /// Whether `write` may return before the server has a large piece. At most three of four threads carry such
     /// pieces.
     pub write_behind: bool,
-    /// Whether locks (flock(2), fcntl(2)) hold among the programs of this mount. They never hold between clients.
-    /// Otherwise they are rejected with `ENOLCK`.
-    pub local_locks: bool,
+    /// Among whom locks (flock(2), fcntl(2)) hold.
+    pub locks: Locking,
     /// Whether requests carry all groups of their callers. For a file system that acts as its callers.
     pub groups: bool,
 }
@@ -62,10 +75,11 @@ impl Default for Options {
             suid: false,
             exec: true,
             no_access_time: false,
-            cache: Duration::from_secs(1),
+            file_attributes: Duration::from_secs(1),
+            directory_attributes: Duration::from_secs(1),
             threads: 16,
             write_behind: true,
-            local_locks: false,
+            locks: Locking::Gateway,
             groups: true,
         }
     }
@@ -174,10 +188,12 @@ impl Mounted {
         let adapter = Adapter {
             tree: Arc::clone(&tree),
             callers: Callers::new(options.groups),
-            cache: options.cache,
+            file_attributes: options.file_attributes,
+            directory_attributes: options.directory_attributes,
             notifier: Arc::clone(&notifier),
             waits: Arc::clone(&waits),
-            local_locks: options.local_locks,
+            locks: options.locks,
+            lock_threads: Arc::default(),
         };
         let session = attach(adapter, &directory, options)
             .and_then(Session::spawn)
@@ -186,6 +202,9 @@ impl Mounted {
                 error,
             })?;
         tree.holds.start();
+        if options.locks == Locking::Gateway {
+            tree.locks.start();
+        }
         waits.start();
         read_ahead(&directory);
         // This is the only place that sets the notifier.
@@ -230,6 +249,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.tree.holds.end();
+        self.tree.locks.end();
         self.waits.end();
         if self.session.is_some()
             && let Err(error) = self.ender().end()

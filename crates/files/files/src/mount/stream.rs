@@ -45,10 +45,15 @@ impl Stream {
         cookie: u64,
         mut take: impl FnMut(&DirectoryEntry) -> bool,
     ) -> Result<(), Errno> {
-        let is_usable = self.from == Some(cookie)
-            && self.removals == listed.removals
-            && (self.has_objects || !listed.objects);
-        if !is_usable || (self.entries.is_empty() && !self.is_end) {
+        let is_at = self.from == Some(cookie);
+        // Nothing is behind the end, whatever was removed.
+        let has_ended = is_at && self.is_end && self.entries.is_empty();
+        let is_usable =
+            is_at && self.removals == listed.removals && (self.has_objects || !listed.objects);
+        if has_ended {
+            return Ok(());
+        }
+        if !is_usable || self.entries.is_empty() {
             self.fetch(listed, cookie)?;
         }
         while let Some(entry) = self.entries.front() {

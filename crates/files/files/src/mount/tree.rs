@@ -9,7 +9,8 @@ use tracing::warn;
 
 use crate::mount::behind::{Behind, Ticket};
 use crate::mount::holds::Holds;
-use crate::mount::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
+use crate::mount::locks::Locks;
+use crate::mount::nodes::{HIDDEN_PREFIX, Hidden, Kept, Nodes, ROOT, Version, version};
 use crate::mount::stream::{Listed, Stream};
 use crate::{
     APPEND_MAX, Attributes, Caller, DirectoryEntry, Entry, Errno, FileSystem, Handle, Kind, Node,
@@ -24,6 +25,7 @@ pub(crate) struct Tree {
     streams: Mutex<Slab<Arc<Listing>>>,
     behind: Behind,
     pub(crate) holds: Arc<Holds>,
+    pub(crate) locks: Arc<Locks>,
     /// A random number that distinguishes hidden names of this mount from those of others.
     salt: u64,
     hidden: AtomicU64,
@@ -36,6 +38,11 @@ pub(crate) struct Opened {
     pub(crate) caller: Caller,
     /// The first error of a piece written behind, until it is reported.
     failure: Mutex<Option<Errno>>,
+    /// The owners that locked the file through this open file, and have not closed it.
+    pub(crate) lockers: Mutex<Vec<u64>>,
+    /// The version of the file, if the kernel dropped all older content at the open. Known once the file is closed: the
+    /// kernel does this only after the answer.
+    dropped: Option<Version>,
 }
 
 /// An open directory.
@@ -49,6 +56,8 @@ struct Listing {
 /// A node and its attributes.
 pub(crate) type Known = (u64, Attributes);
 
+/// The extended attribute with the access control list of new objects in a directory.
+const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 /// Limit of the attempts to find a hidden name that is free.
 const HIDDEN_TRIES: usize = 4;
 
@@ -79,6 +88,7 @@ impl Tree {
             streams: Mutex::default(),
             behind: Behind::new(behind),
             holds: Holds::new(Arc::clone(&files), holder),
+            locks: Locks::new(Arc::clone(&files), holder),
             files,
             salt,
             hidden: AtomicU64::new(0),
@@ -128,6 +138,11 @@ impl Tree {
         self.behind.settle(number);
     }
 
+    /// Waits until the server has all confirmed writes of an open file.
+    pub(crate) fn settle_file(&self, file: &Opened) {
+        self.settle(file.number);
+    }
+
     pub(crate) fn getattr(&self, caller: &Caller, number: u64) -> Result<Attributes, Errno> {
         self.settle(number);
         let attributes = self.files.getattr(caller, self.handle(number)?)?;
@@ -162,6 +177,26 @@ impl Tree {
             return Err(Errno::ENODATA);
         }
         self.files.getxattr(caller, handle, name)
+    }
+
+    /// Returns the mode of an object that is created in a directory: without the bits of the umask, unless the directory
+    /// has a default access control list.
+    pub(crate) fn masked(
+        &self,
+        caller: &Caller,
+        directory: u64,
+        mode: u32,
+        umask: u32,
+        fresh: Duration,
+    ) -> Result<u32, Errno> {
+        if umask & mode == 0 {
+            return Ok(mode);
+        }
+        match self.getxattr(caller, directory, DEFAULT_LIST, fresh) {
+            Ok(_) => Ok(mode),
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(mode & !umask),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Returns the names of the extended attributes, without a request where [`Self::getxattr`] needs none.
@@ -261,22 +296,32 @@ impl Tree {
         Ok(self.refer(&entry))
     }
 
-    /// Opens a file that exists. Returns its key, and whether the kernel's version of its content is outdated.
-    pub(crate) fn open(&self, caller: Caller, number: u64) -> Result<(u64, bool), Errno> {
+    /// Opens a file that exists. Returns its key, and what the kernel does with the content that it has.
+    pub(crate) fn open(&self, caller: Caller, number: u64) -> Result<(u64, Kept), Errno> {
         self.settle(number);
         let handle = self.handle(number)?;
         let attributes = self.holds.open(&caller, handle)?;
-        let is_news = self.nodes().is_news(number, &attributes);
-        Ok((self.opened_by(caller, number, handle), is_news))
+        let kept = self.nodes().kept(number, &attributes);
+        let drops = attributes.is_settled && kept != Kept::Whole;
+        let dropped = drops.then(|| version(&attributes));
+        Ok((self.opened_by(caller, number, handle, dropped), kept))
     }
 
-    fn opened_by(&self, caller: Caller, number: u64, handle: Handle) -> u64 {
+    fn opened_by(
+        &self,
+        caller: Caller,
+        number: u64,
+        handle: Handle,
+        dropped: Option<Version>,
+    ) -> u64 {
         self.nodes().open(number);
         let opened = Opened {
             number,
             handle,
             caller,
             failure: Mutex::default(),
+            lockers: Mutex::default(),
+            dropped,
         };
         lock(&self.opened).insert(Arc::new(opened)) as u64
     }
@@ -301,7 +346,7 @@ impl Tree {
         };
         let known = self.refer(&entry);
         self.holds.created(entry.handle);
-        let key = self.opened_by(caller, known.0, entry.handle);
+        let key = self.opened_by(caller, known.0, entry.handle, None);
         Ok((known, key))
     }
 
@@ -317,8 +362,17 @@ impl Tree {
         let key = usize::try_from(key).ok();
         let file = key.and_then(|key| lock(&self.opened).try_remove(key));
         let hidden = file.and_then(|file| {
-            self.holds.close(file.handle);
-            self.nodes().close(file.number)
+            for owner in lock(&file.lockers).drain(..) {
+                self.locks.unlock_all(file.handle, owner);
+            }
+            if self.holds.close(file.handle) {
+                self.locks.forget(file.handle);
+            }
+            let mut nodes = self.nodes();
+            if let Some(version) = file.dropped {
+                nodes.clean(file.number, version);
+            }
+            nodes.close(file.number)
         });
         if let Some(hidden) = hidden {
             self.remove_hidden(hidden);
@@ -342,6 +396,7 @@ impl Tree {
         offset: u64,
         memory: &mut [u8],
     ) -> Result<usize, Errno> {
+        self.locks.check(file.handle)?;
         self.settle(file.number);
         self.files.read(&file.caller, file.handle, offset, memory)
     }
@@ -362,6 +417,7 @@ impl Tree {
         length: usize,
     ) -> Result<Option<Ticket<'_>>, Errno> {
         file.check()?;
+        self.locks.check(file.handle)?;
         let end = offset.checked_add(length as u64).ok_or(Errno::EFBIG)?;
         Ok(self.behind.begin(file.number, offset..end))
     }
@@ -398,6 +454,7 @@ impl Tree {
         append: bool,
     ) -> Result<u64, Errno> {
         let Opened { handle, caller, .. } = file;
+        self.locks.check(*handle)?;
         let end = offset.saturating_add(bytes.len() as u64);
         self.behind.settle_range(file.number, &(offset..end));
         if append {
@@ -530,10 +587,18 @@ impl Tree {
         }
     }
 
-    /// Opens a directory.
-    pub(crate) fn opendir(&self, caller: Caller, number: u64) -> Result<u64, Errno> {
+    /// Opens a directory. Asks the server whether the directory is still there, unless the server said something about it
+    /// within the time `fresh`.
+    pub(crate) fn opendir(
+        &self,
+        caller: Caller,
+        number: u64,
+        fresh: Duration,
+    ) -> Result<u64, Errno> {
         let handle = self.handle(number)?;
-        self.files.getattr(&caller, handle)?;
+        if !self.nodes().is_fresh(number, fresh) {
+            self.getattr(&caller, number)?;
+        }
         let listing = Listing {
             number,
             handle,
@@ -603,27 +668,13 @@ const S_IFSOCK: u32 = 0o140_000;
 
 /// Returns attributes for a name without an accessible object. Only the kind is real.
 fn unseen(listed: &DirectoryEntry) -> Attributes {
-    let zero = crate::Timestamp::default();
     Attributes {
         kind: listed.kind.unwrap_or(Kind::File),
-        mode: 0,
-        links: 1,
-        uid: 0,
-        gid: 0,
-        size: 0,
-        blocks: 0,
-        block_size: 4096,
-        device: 0,
-        filesystem: 0,
         file: match listed.name.as_slice() {
             b"." | b".." => listed.file.max(ROOT),
             _ => 0,
         },
-        accessed: zero,
-        modified: zero,
-        changed: zero,
-        born: zero,
-        no_xattrs: false,
+        ..Attributes::NONE
     }
 }
 
@@ -632,6 +683,6 @@ pub(crate) fn dots(listed: &DirectoryEntry) -> Option<Attributes> {
     matches!(listed.name.as_slice(), b"." | b"..").then(|| unseen(listed))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

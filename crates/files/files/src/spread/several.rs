@@ -196,6 +196,10 @@ impl Spread {
     /// Returns the order of the gateways for an operation that is not divided into blocks.
     pub(crate) fn order(&self, request: &Request, identity: Option<Identity>) -> Vec<usize> {
         let gateways = self.inner.gateways.len();
+        // Only one gateway can tell whether two clients' locks conflict.
+        if request.is_of_locks() {
+            return vec![0];
+        }
         let at_home = || identity.map_or(0, |identity| home(identity, gateways));
         match self.inner.options.mode {
             Mode::Serial => from_first(0, gateways),

@@ -32,6 +32,7 @@ fn attributes() -> Attributes {
         changed: time(3, 1),
         born: time(1, 2),
         no_xattrs: true,
+        is_settled: false,
     }
 }
 
@@ -54,11 +55,34 @@ fn requests() -> Vec<(u8, Request)> {
                 released: vec![Handle::ROOT],
             },
         ),
+        (28, lock_request(handle)),
+        (29, Request::KeepLocks { holder: 7 }),
     ];
     list.extend(with_places());
     list.extend(of_attributes(handle));
     list.extend(of_content(handle));
     list
+}
+
+fn lock() -> Lock {
+    Lock {
+        owner: 3,
+        process: 4,
+        is_exclusive: true,
+        first: 5,
+        last: u64::MAX,
+    }
+}
+
+fn lock_request(handle: Handle) -> Request {
+    Request::Lock {
+        holder: 7,
+        sequence: 9,
+        floor: 8,
+        handle,
+        action: LockAction::Reclaim,
+        lock: lock(),
+    }
 }
 
 fn of_attributes(handle: Handle) -> Vec<(u8, Request)> {
@@ -252,6 +276,9 @@ fn replies() -> Vec<Result<Reply, Errno>> {
         Ok(Reply::Space(space)),
         Ok(Reply::Offset(9)),
         Ok(Reply::Export(export)),
+        Ok(Reply::Lock(9, LockOutcome::Done)),
+        Ok(Reply::Lock(9, LockOutcome::Blocked(lock(), true))),
+        Ok(Reply::Lock(9, LockOutcome::Later)),
         Err(Errno::ESTALE),
     ]
 }

@@ -5,6 +5,8 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod locks;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -130,6 +132,84 @@ fn small_files_cost_these_requests() {
     assert_eq!(renamed, [("lookup", 1), ("rename", 1)]);
     let made = bed.requests(|| fs::create_dir(bed.seen("d")).unwrap());
     assert_eq!(made, [("lookup", 1), ("mkdir", 1)]);
+}
+
+#[test]
+fn a_name_that_was_not_there_is_created_without_another_question() {
+    let Some(bed) = Bed::new() else { return };
+    let path = bed.seen("new");
+    let missing = bed.requests(|| assert!(!path.exists()));
+    assert_eq!(missing, [("lookup", 1)]);
+    let again = bed.requests(|| assert!(!path.exists()));
+    assert_eq!(again, []);
+    let made = bed.requests(|| fs::write(&path, "x").unwrap());
+    assert_eq!(made, [("create", 1), ("write", 1)]);
+    let removed = bed.requests(|| fs::remove_file(&path).unwrap());
+    assert_eq!(removed, [("remove", 1)]);
+    // Another client makes the name.
+    fs::write(bed.directory.path().join("kept/new"), "y").unwrap();
+    testkit::eventually("the name is looked up again", || path.exists());
+    let missing = bed.seen("missing");
+    assert!(!missing.exists());
+    fs::write(bed.directory.path().join("kept/missing"), "y").unwrap();
+    let exclusive = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .open(&missing);
+    assert_eq!(
+        exclusive.unwrap_err().kind(),
+        std::io::ErrorKind::AlreadyExists
+    );
+}
+
+#[test]
+fn a_directory_that_is_known_is_listed_with_one_request() {
+    let Some(bed) = Bed::new() else { return };
+    fs::create_dir(bed.seen("d")).unwrap();
+    fs::write(bed.seen("d/f"), "x").unwrap();
+    let listed = bed.requests(|| {
+        let names = fs::read_dir(bed.seen("d")).unwrap();
+        assert_eq!(names.count(), 1);
+    });
+    assert_eq!(listed, [("readdir", 1)]);
+    let removed = bed.requests(|| fs::remove_dir_all(bed.seen("d")).unwrap());
+    assert_eq!(removed, [("readdir", 1), ("remove", 2)]);
+}
+
+#[test]
+fn an_unchanged_file_is_not_read_again_and_a_change_by_another_client_is_seen() {
+    let Some(bed) = Bed::new() else { return };
+    let path = bed.seen("a");
+    fs::write(&path, vec![1; 100_000]).unwrap();
+    let read = || bed.requests(|| assert_eq!(fs::read(&path).unwrap().len(), 100_000));
+    testkit::eventually("the content is kept", || read() == [("hold", 1)]);
+    let kept = bed.directory.path().join("kept/a");
+    for byte in 2..50 {
+        fs::File::options()
+            .write(true)
+            .open(&kept)
+            .unwrap()
+            .write_all_at(&[byte; 10], 0)
+            .unwrap();
+        assert_eq!(fs::read(&path).unwrap()[..10], [byte; 10]);
+        assert_eq!(fs::read(&path).unwrap()[..10], [byte; 10]);
+    }
+}
+
+#[test]
+fn what_fuser_does_not_know_is_refused() {
+    use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+    let Some(bed) = Bed::new() else { return };
+    let flags = OFlags::TMPFILE | OFlags::RDWR;
+    let nameless = rustix::fs::open(bed.seen(""), flags, Mode::from_raw_mode(0o600));
+    assert_eq!(nameless.unwrap_err(), rustix::io::Errno::OPNOTSUPP);
+    let path = bed.seen("a");
+    fs::write(&path, "x").unwrap();
+    let file = fs::File::open(&path).unwrap();
+    assert_eq!(rustix::fs::ioctl_getflags(&file), Err(rustix::io::Errno::NOTTY));
+    let all = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let status = rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH, all).unwrap();
+    assert_eq!(status.stx_mask & StatxFlags::BTIME.bits(), 0);
 }
 
 #[test]
