@@ -228,13 +228,29 @@ impl Bmi {
         capacity: usize,
         wait: Duration,
     ) -> Result<Vec<Unexpected>, Error> {
+        self.test_unexpected_until(class, capacity, wait, &|| false)
+    }
+
+    /// Like [`Bmi::test_unexpected`], but also ends when `stop` returns true. A thread that changes the result
+    /// of `stop` calls [`Bmi::wake`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Bmi::test_unexpected`].
+    pub fn test_unexpected_until(
+        &self,
+        class: Class,
+        capacity: usize,
+        wait: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Unexpected>, Error> {
         self.check_open()?;
         let listening: Vec<usize> = self.listening();
         let mut found = Vec::new();
         let mut turns = Turns::new(wait);
         while let Some(left) = turns
             .next()
-            .filter(|_| capacity > 0 && !listening.is_empty())
+            .filter(|_| capacity > 0 && !listening.is_empty() && !stop())
         {
             let slice = slice(left, listening.len());
             // Begins with another method each time, so that a busy method does not starve the others.

@@ -3,6 +3,7 @@
 //! | Module | Contents |
 //! |---|---|
 //! | `queue` | operations that have not completed |
+//! | `changes` | counts of their changes |
 //! | `requests` | requests whose answers are still expected |
 //! | `link` | one connection: frames in and out |
 //! | `session` | reading, waiting, reconnection |
@@ -14,6 +15,7 @@
 //! that its post does not complete is completed by a test, or fails with the session.
 
 mod attempt;
+mod changes;
 mod flight;
 mod link;
 mod queue;
@@ -188,33 +190,39 @@ impl Client {
     // [ZOID-64]
     fn post_pipelined(&self, op: Op, key: Key) -> Result<Posted, Error> {
         let state = self.lock();
-        let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
+        let begins = state.queue.is_oldest(&op) && !state.flights.are_full(key);
         drop(state);
         if begins {
             self.start_flight(op, self.post_timeout_ms.load(Ordering::Relaxed));
         } else {
-            self.leave_queued(op.id, key)?;
+            self.make_wait(op.id, key)?;
             self.start_next_flight(key);
+            self.note_if_open(key);
         }
         Ok(Posted::Pending)
     }
 
-    /// Queues an operation whose post found no counterpart, unless its session has ended meanwhile.
-    // [ZOID-28]
+    /// Queues an operation whose post found no counterpart, and tells tests of it.
     fn leave_queued(&self, op: OpId, key: Key) -> Result<Posted, Error> {
-        let mut state = self.lock();
-        match state.queue.wait(op) {
-            Waits::Queued => {
-                state.queued += 1;
-                self.wake_sleepers(&state);
-            }
-            Waits::Cancelled => {}
-            Waits::Orphaned(error) => {
-                self.note_removed(state, key);
-                return Err(error);
-            }
+        if self.make_wait(op, key)? {
+            let mut state = self.lock();
+            self.note_open(&mut state, key);
         }
         Ok(Posted::Pending)
+    }
+
+    /// Queues an operation, unless its session has ended meanwhile. Returns false if it was cancelled.
+    // [ZOID-28]
+    fn make_wait(&self, op: OpId, key: Key) -> Result<bool, Error> {
+        let mut state = self.lock();
+        match state.queue.wait(op) {
+            Waits::Queued => Ok(true),
+            Waits::Cancelled => Ok(false),
+            Waits::Orphaned(error) => {
+                self.note_removed(state, key);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -286,7 +294,7 @@ impl Method for Client {
         if cancelled == Cancel::Removed {
             self.completions.complete(op, Err(Error::Cancel));
             let mut state = self.lock();
-            state.queued += 1;
+            state.changes.note_general();
             self.wake_sleepers(&state);
         }
         Ok(())
@@ -441,7 +449,7 @@ impl Client {
             self.completions.complete(op, Err(Error::ConnReset));
         }
         let mut state = self.lock();
-        state.queued += 1;
+        state.changes.note_general();
         self.wake_sleepers(&state);
     }
 
@@ -509,8 +517,7 @@ impl Client {
     fn note_removed(&self, mut state: MutexGuard<'_, State>, key: Key) {
         state.completed += 1;
         if state.queue.has(key) {
-            state.queued += 1;
-            self.wake_sleepers(&state);
+            self.note_open(&mut state, key);
         }
     }
 }

@@ -61,6 +61,12 @@ impl Flights {
         !self.answered.is_empty()
     }
 
+    /// Returns whether an answer permits a message to be sent that was too long for its request.
+    pub(super) fn have_long_answers(&self) -> bool {
+        let flights = self.answered.iter().filter_map(|id| self.waiting.get(id));
+        flights.into_iter().any(|flight| flight.step == Step::Grant)
+    }
+
     /// Removes the flight with the oldest answer.
     pub(super) fn next_answered(&mut self) -> Option<Flight> {
         while let Some(request) = self.answered.pop_front() {
@@ -71,9 +77,15 @@ impl Flights {
         None
     }
 
-    /// Returns whether no more flights may begin: unread answers must not fill the connection.
-    pub(super) fn are_full(&self) -> bool {
-        self.waiting.len() >= FLIGHTS_MAX
+    /// Returns whether no flight of the key may begin: unread answers must not fill the connection. An
+    /// unexpected message, of which one of each class is in flight, may begin for longer: what it asks for may be
+    /// what all the receives in flight wait for.
+    pub(super) fn are_full(&self, key: Key) -> bool {
+        let limit = match key {
+            Key::Unexpected(_) => 2 * FLIGHTS_MAX,
+            Key::Send(_) | Key::Recv(_) => FLIGHTS_MAX,
+        };
+        self.waiting.len() >= limit
     }
 
     /// Returns whether there are no flights.
@@ -126,13 +138,21 @@ impl Client {
     /// operation that does not begin here waits for a test, like one without a counterpart.
     pub(super) fn start_next_flight(&self, key: Key) {
         let mut state = self.lock();
-        if state.flights.are_full() {
+        if state.flights.are_full(key) {
             return;
         }
         let next = state.queue.begin(key);
         drop(state);
         if let Some(op) = next {
             self.start_flight(op, 0);
+        }
+    }
+
+    /// Tells tests of an operation that did not begin, although it is the oldest of its key.
+    pub(super) fn note_if_open(&self, key: Key) {
+        let mut state = self.lock();
+        if state.queue.is_open(key) {
+            self.note_open(&mut state, key);
         }
     }
 
@@ -177,8 +197,9 @@ impl Client {
         let id = op.id;
         // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
-        if self.record_outcome(id, outcome) {
+        if self.record_outcome(id, key, outcome) {
             self.start_next_flight(key);
+            self.note_if_open(key);
         }
     }
 }

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use bmi::{Class, Error, OpId, Request, RequestKind, Segments, Tag};
+use bmi::{Class, ContextId, Error, OpId, Request, RequestKind, Segments, Tag};
 use rustc_hash::FxHashMap;
 
 use super::requests::Requests;
@@ -44,6 +44,7 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     pub(super) id: OpId,
+    pub(super) context: ContextId,
     pub(super) kind: RequestKind,
     pub(super) tag: Tag,
     pub(super) segments: Segments,
@@ -124,6 +125,7 @@ impl Queue {
         }
         let op = Op {
             id: request.op,
+            context: request.context,
             kind: request.kind,
             tag: request.tag,
             segments: request.segments.clone(),
@@ -330,6 +332,19 @@ impl Queue {
             ops.push((op.tag, op.total));
         }
         (!ops.is_empty()).then_some(Asked { key, ops })
+    }
+
+    /// Returns the keys of those operations that exist.
+    pub(super) fn keys_of(&self, ids: &[OpId]) -> Vec<Key> {
+        let ops = ids.iter().filter_map(|id| self.ops.get(id));
+        ops.map(|(op, _)| Key::of(op.kind, op.tag)).collect()
+    }
+
+    /// Returns whether the oldest operation of a key waits to be attempted.
+    pub(super) fn is_open(&self, key: Key) -> bool {
+        let oldest = self.keys.get(&key).and_then(VecDeque::front);
+        let state = oldest.and_then(|id| self.ops.get(id));
+        state.is_some_and(|(_, state)| *state == State::Queued)
     }
 
     /// Returns whether there is an operation of this key.

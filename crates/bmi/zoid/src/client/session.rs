@@ -19,6 +19,7 @@
 mod connect;
 mod dispatch;
 mod exposure;
+mod sleepers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -27,12 +28,15 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bmi::{Error, OpId};
-use sys::{Event as Turn, Waited};
+use sys::Waited;
 use zoid_proto::Status;
 use zoid_proto::fwd::{Frame, FrameHeader, FrameType, INLINE_WINDOW, Welcome, inline_cost};
 
 use self::dispatch::invalid_data;
+pub(super) use self::sleepers::{Awaits, Change, NAMED};
+use self::sleepers::{Follower, Interest, own_turn};
 use super::Client;
+use super::changes::Changes;
 use super::flight::{Flight, Flights};
 use super::link::{Event, Link, Verdict};
 use super::queue::Queue;
@@ -85,16 +89,20 @@ pub(super) struct State {
     /// Attempts that no thread waits for.
     pub(super) flights: Flights,
     last_request: u32,
-    /// Whether a thread reads.
-    reading: bool,
+    /// What the thread waits for that reads; `None` if no thread reads.
+    reader: Option<Interest>,
+    /// The number of threads that drive flights and read, or hand over, when these are done.
+    drivers: usize,
+    /// Of these, the number of those that send long messages.
+    long_drivers: usize,
     /// Threads that sleep until the reader has an answer for them, in the order in which they fell asleep.
     followers: Vec<Follower>,
     /// The number of calls of the program in progress.
     pub(super) inside: usize,
     /// How often the interface has ended all sleeps.
     pub(super) wakes: u64,
-    /// How often an operation was queued.
-    pub(super) queued: u64,
+    /// How often operations became ready to be attempted.
+    pub(super) changes: Changes,
     /// How often an operation completed.
     pub(super) completed: u64,
     /// The number of messages that may be sent without a request.
@@ -131,19 +139,6 @@ pub(super) enum Signals {
     Resume,
     /// End the sleep.
     End,
-}
-
-thread_local! {
-    /// What the thread sleeps on while another one reads.
-    static TURN: Arc<Turn> = Arc::default();
-}
-
-/// A thread that sleeps while another one reads. Each is woken individually: if every frame woke all of them,
-/// each message of one thread would cost every other thread a context switch.
-struct Follower {
-    turn: Arc<Turn>,
-    /// The call whose answer the thread waits for.
-    request: Option<u32>,
 }
 
 /// A forwarded call that waits for answers.
@@ -229,7 +224,7 @@ impl Calling<'_> {
         let state = client.lock();
         if state.flights.have_answers() {
             // The answer arrived before, while nobody was responsible for it.
-            client.wake_sleepers(&state);
+            client.hand_over(&state);
         }
     }
 }
@@ -255,11 +250,13 @@ impl State {
             calls: BTreeMap::new(),
             flights: Flights::default(),
             last_request: 0,
-            reading: false,
+            reader: None,
+            drivers: 0,
+            long_drivers: 0,
             followers: Vec::new(),
             inside: 0,
             wakes: 0,
-            queued: 0,
+            changes: Changes::default(),
             completed: 0,
             credits: 0,
             window: None,
@@ -287,33 +284,6 @@ impl State {
         if let Some(call) = self.calls.get_mut(&request) {
             call.answers.push_back(answer);
             self.wake_waiter(request);
-        }
-    }
-
-    /// Wakes the thread that waits for an answer to a call; an answer to a flight is for the next driver.
-    fn wake_waiter(&mut self, request: u32) {
-        if self.flights.note_answer(request) {
-            return;
-        }
-        let waits = |follower: &&Follower| follower.request == Some(request);
-        if let Some(follower) = self.followers.iter().find(waits) {
-            follower.turn.notify();
-        }
-    }
-
-    /// Makes one of the sleeping threads the reader, if no thread reads.
-    fn pass_reading(&self) {
-        if !self.reading
-            && let Some(next) = self.followers.first()
-        {
-            next.turn.notify();
-        }
-    }
-
-    /// Wakes every thread that sleeps while another one reads.
-    fn wake_followers(&self) {
-        for follower in &self.followers {
-            follower.turn.notify();
         }
     }
 
@@ -415,17 +385,9 @@ impl Client {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes every sleeping thread of this process, so that it checks the state again.
-    pub(super) fn wake_sleepers(&self, state: &State) {
-        if state.reading {
-            self.alarm.ring();
-        }
-        state.wake_followers();
-    }
-
     /// Sleeps until `ready` returns something, or until `deadline`. Meanwhile reads frames for all threads,
     /// if no other thread does. Answers to the call `request` end the sleep; any other change that may affect
-    /// `ready` must call [`wake_sleepers`](Self::wake_sleepers).
+    /// `ready` must wake the thread.
     ///
     /// # Errors
     ///
@@ -436,6 +398,7 @@ impl Client {
         deadline: Option<Instant>,
         ready: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<Option<R>, Error> {
+        let request = request.map(Awaits::answer).unwrap_or_default();
         self.sleep(request, deadline, Signals::Resume, ready)
     }
 
@@ -446,7 +409,7 @@ impl Client {
     /// [`Error::NetDown`]: the method was closed. [`Error::Intr`]: a signal ended the sleep.
     pub(super) fn sleep<R>(
         &self,
-        request: Option<u32>,
+        awaits: Awaits<'_>,
         deadline: Option<Instant>,
         signals: Signals,
         mut ready: impl FnMut(&mut State) -> Option<R>,
@@ -458,22 +421,21 @@ impl Client {
         let mut state = self.lock();
         loop {
             if state.flights.have_answers() {
-                // Driving may take long; let another thread read meanwhile.
-                state.pass_reading();
+                // A long message takes long; let another thread read meanwhile. Otherwise this thread reads
+                // again before another one would have woken.
+                let long = state.begin_driving();
                 drop(state);
                 self.drive();
                 began = Instant::now();
                 state = self.lock();
+                state.end_driving(long);
             }
             let result = ready(&mut state);
             let now = Instant::now();
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed || interrupted {
-                state.pass_reading();
-                if state.flights.have_answers() {
-                    self.wake_sleepers(&state);
-                }
+                self.hand_over(&state);
                 return match (closed, interrupted && result.is_none()) {
                     (true, _) => Err(Error::NetDown),
                     (false, true) => Err(Error::Intr),
@@ -487,11 +449,12 @@ impl Client {
             let slice = left.min(state.heartbeat());
             let signal;
             (state, signal) = match &state.connection {
-                Connection::Up(link) if !state.reading => {
+                Connection::Up(link) if state.reader.is_none() => {
                     let link = Arc::clone(link);
+                    state.reader = Some(Interest::of(awaits, &state.queue));
                     self.read_for_all(state, &link, slice, began)
                 }
-                _ => self.wait_for_reader(state, request, slice),
+                _ => self.wait_for_reader(state, awaits, slice),
             };
             interrupted = signal && ends;
         }
@@ -501,14 +464,14 @@ impl Client {
     fn wait_for_reader<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        request: Option<u32>,
+        awaits: Awaits<'_>,
         limit: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
-        // A thread that is ending may have no thread-local value any more.
-        let own = TURN.try_with(Arc::clone).unwrap_or_default();
+        let own = own_turn();
         let seen = own.count();
         let turn = Arc::clone(&own);
-        state.followers.push(Follower { turn, request });
+        let interest = Interest::of(awaits, &state.queue);
+        state.followers.push(Follower { turn, interest });
         drop(state);
         // The thread that ends this sleep has changed the state before. A late wake of an earlier sleep costs
         // one more check.
@@ -520,15 +483,15 @@ impl Client {
     }
 
     /// Reads what arrives within `limit`. `began` is when this thread began to wait: earlier silence does not
-    /// count, because nobody listened. Also returns whether a signal ended the wait.
+    /// count, because nobody listened. The caller has made itself the reader. Also returns whether a signal
+    /// ended the wait.
     fn read_for_all<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        state: MutexGuard<'a, State>,
         link: &Arc<Link>,
         limit: Duration,
         began: Instant,
     ) -> (MutexGuard<'a, State>, bool) {
-        state.reading = true;
         let heartbeat = state.heartbeat();
         drop(state);
         let times = (limit, self.options.spin);
@@ -544,7 +507,7 @@ impl Client {
             self.counters.pings_sent().up();
         }
         let mut state = self.lock();
-        state.reading = false;
+        state.reader = None;
         state.filling = None;
         if let Err(error) = result {
             if error.kind() == ErrorKind::InvalidData {
@@ -573,23 +536,21 @@ impl Client {
     pub(super) fn poll_once(&self) {
         let mut state = self.lock();
         if let Connection::Up(link) = &state.connection
-            && !state.reading
+            && state.reader.is_none()
         {
             let link = Arc::clone(link);
+            state.reader = Some(Interest::default());
             state = self
                 .read_for_all(state, &link, Duration::ZERO, Instant::now())
                 .0;
-            // A call may have begun to wait meanwhile.
-            state.pass_reading();
         }
         if state.flights.have_answers() {
             drop(state);
             self.drive();
-            let state = self.lock();
-            if state.flights.have_answers() {
-                self.wake_sleepers(&state);
-            }
+            state = self.lock();
         }
+        // A call may have begun to wait meanwhile.
+        self.hand_over(&state);
     }
 
     /// Returns the epoch of the current daemon; 0 if there is none.
@@ -662,7 +623,9 @@ impl Client {
         // Another thread may be writing to this call's memory; the loss of the connection does not end that
         // at once.
         while state.filling.is_some_and(|(filled, _)| filled == request) || state.holds(request) {
-            state = self.wait_for_reader(state, Some(request), FILLING).0;
+            state = self
+                .wait_for_reader(state, Awaits::answer(request), FILLING)
+                .0;
         }
         state.calls.remove(&request);
     }
@@ -724,7 +687,7 @@ impl Client {
     pub(super) fn first_answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
         let request = calling.ticket.request;
         let ready = |state: &mut State| next_answer(state, request);
-        match self.sleep(Some(request), None, Signals::End, ready) {
+        match self.sleep(Awaits::answer(request), None, Signals::End, ready) {
             Err(Error::Intr) => {
                 self.write_frame(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[])?;
                 self.answer(calling)

@@ -15,7 +15,7 @@ use zoid_proto::fwd::{Frame, FrameType, TestEntry, TestReq};
 use super::Client;
 use super::attempt::Outcome;
 use super::queue::{Asked, Key, Op, Waits};
-use super::session::{Answer, Server, Signals, header, next_answer};
+use super::session::{Answer, Awaits, Change, NAMED, Server, Signals, State, header, next_answer};
 
 /// How long a test waits before it asks again, after ready operations were rejected twice and nothing
 /// completed in between. A daemon or server that behaves so would otherwise be asked without end.
@@ -30,15 +30,23 @@ struct Plan {
     asked: Vec<Asked>,
     /// The state's counts when the plan was made.
     wakes: u64,
-    queued: u64,
+    changes: u64,
     /// Whether the test includes operations queued later.
     open: bool,
+    /// The keys of these operations, if they are few; `None` for all keys.
+    keys: Option<Vec<Key>>,
     server: Server,
     /// When the oldest queued operation has waited too long for a server.
     overdue_at: Option<Instant>,
 }
 
 impl Plan {
+    /// Returns whether the state has changed in a way that concerns the test.
+    fn is_outdated(&self, state: &State) -> bool {
+        let changed = self.open && state.changes.of(self.keys.as_deref()) != self.changes;
+        changed || state.wakes != self.wakes || state.server != self.server
+    }
+
     /// Returns how long the test may sleep before an operation is overdue.
     fn patience(&self) -> Duration {
         let left = |at: Instant| at.saturating_duration_since(Instant::now());
@@ -64,7 +72,7 @@ enum Pause {
     No,
     /// Sleeps this long: nothing will signal the change it waits for.
     For(Duration),
-    /// Sleeps until the queue's count differs from this: another thread attempts what is ready.
+    /// Sleeps until the number of changes differs from this: another thread attempts what is ready.
     Change(u64),
 }
 
@@ -74,7 +82,7 @@ enum Tried {
     Completed,
     /// All attempts were rejected.
     Rejected,
-    /// Other threads attempt them; the value is `queued` at that time.
+    /// Other threads attempt them; the value is the number of changes at that time.
     Elsewhere(u64),
 }
 
@@ -120,18 +128,18 @@ impl Client {
         wakes: u64,
         wanted: &Wanted<'_>,
     ) -> Result<(), Error> {
-        let (time, queued) = match pause {
+        let (time, changes) = match pause {
             Pause::No => return Ok(()),
             Pause::For(time) => (time.min(left), None),
-            Pause::Change(queued) => (left, Some(queued)),
+            Pause::Change(changes) => (left, Some(changes)),
         };
         let until = Instant::now().checked_add(time);
-        let ended = |state: &mut super::session::State| {
-            let changed = queued.is_some_and(|queued| state.queued != queued);
+        let ended = |state: &mut State| {
+            let changed = changes.is_some_and(|changes| state.changes.all() != changes);
             (changed || state.wakes != wakes || wanted.is_satisfied()).then_some(())
         };
-        let ended = self.sleep(None, until, Signals::End, ended)?;
-        if ended.is_none() && queued.is_none() {
+        let ended = self.sleep(awaits(None, wanted), until, Signals::End, ended)?;
+        if ended.is_none() && changes.is_none() {
             self.counters.fixed_pauses().up();
         }
         Ok(())
@@ -143,11 +151,12 @@ impl Client {
         if state.wakes != wakes {
             return None;
         }
-        let (asked, open) = match which {
-            Which::Any { .. } => (state.queue.all(), true),
+        let (asked, open, keys) = match which {
+            Which::Any { .. } => (state.queue.all(), true, None),
             Which::These(ids) => {
                 let (asked, complete) = state.queue.covering(ids);
-                (asked, !complete)
+                let few = (ids.len() <= NAMED).then(|| state.queue.keys_of(ids));
+                (asked, !complete, few)
             }
         };
         let serverless = self.server_limit().zip(state.server.gone());
@@ -156,8 +165,9 @@ impl Client {
         Some(Plan {
             asked,
             wakes,
-            queued: state.queued,
+            changes: state.changes.of(keys.as_deref()),
             open,
+            keys,
             server: state.server,
             overdue_at,
         })
@@ -166,16 +176,12 @@ impl Client {
     /// Asks the daemon and sleeps until it answers or the plan is out of date.
     // [ZOID-20]
     fn ask(&self, plan: &Plan, wanted: &Wanted<'_>, left: Duration) -> Result<Reply, Error> {
-        let outdated = |state: &super::session::State| {
-            let queued = plan.open && state.queued != plan.queued;
-            queued || state.wakes != plan.wakes || state.server != plan.server
-        };
         let deadline = Instant::now().checked_add(left);
         if plan.asked.is_empty() {
-            let ended = |state: &mut super::session::State| {
-                (outdated(state) || wanted.is_satisfied()).then_some(())
+            let ended = |state: &mut State| {
+                (plan.is_outdated(state) || wanted.is_satisfied()).then_some(())
             };
-            self.sleep(None, deadline, Signals::End, ended)?;
+            self.sleep(awaits(None, wanted), deadline, Signals::End, ended)?;
             return Ok(Reply::Nothing);
         }
         let calling = match self.begin(None) {
@@ -195,17 +201,18 @@ impl Client {
         {
             return Ok(Reply::Lost);
         }
-        let ended = |state: &mut super::session::State| {
+        let ended = |state: &mut State| {
             if let Some(answer) = next_answer(state, calling.ticket.request) {
                 return Some(Some(answer));
             }
-            (!left.is_zero() && (outdated(state) || wanted.is_satisfied())).then_some(None)
+            (!left.is_zero() && (plan.is_outdated(state) || wanted.is_satisfied())).then_some(None)
         };
         let signals = match left.is_zero() {
             true => Signals::Resume,
             false => Signals::End,
         };
-        let answer = self.sleep(Some(calling.ticket.request), None, signals, ended);
+        let awaits = awaits(Some(calling.ticket.request), wanted);
+        let answer = self.sleep(awaits, None, signals, ended);
         if answer == Err(Error::Intr) {
             let _lost =
                 self.write_frame(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
@@ -253,7 +260,7 @@ impl Client {
             for _ in 0..count {
                 let mut state = self.lock();
                 let Some(op) = state.queue.begin(key) else {
-                    elsewhere.get_or_insert(state.queued);
+                    elsewhere.get_or_insert(state.changes.all());
                     break;
                 };
                 drop(state);
@@ -274,14 +281,22 @@ impl Client {
     /// Attempts a queued operation. Returns whether it completed.
     pub(super) fn retry(&self, op: Op) -> bool {
         let outcome = self.attempt(&op, 0);
-        let id = op.id;
+        let (id, key) = (op.id, Key::of(op.kind, op.tag));
         // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
-        self.record_outcome(id, outcome)
+        let completed = self.record_outcome(id, key, outcome);
+        if completed {
+            let mut state = self.lock();
+            if state.queue.has(key) {
+                self.note_open(&mut state, key);
+            }
+        }
+        completed
     }
 
-    /// Records the outcome of an attempt of a queued operation. Returns whether it completed.
-    pub(super) fn record_outcome(&self, op: OpId, outcome: Outcome) -> bool {
+    /// Records the outcome of an attempt of a queued operation. Returns whether it completed; then others of
+    /// its key may be attempted.
+    pub(super) fn record_outcome(&self, op: OpId, key: Key, outcome: Outcome) -> bool {
         let mut state = self.lock();
         let result = match outcome {
             Outcome::Done(len) => Ok(len),
@@ -290,8 +305,7 @@ impl Client {
             Outcome::NotNow | Outcome::Unasked(_) | Outcome::Lost(_) => {
                 match state.queue.wait(op) {
                     Waits::Queued => {
-                        state.queued += 1;
-                        self.wake_sleepers(&state);
+                        self.note_open(&mut state, key);
                         return false;
                     }
                     Waits::Cancelled => Err(Error::Cancel),
@@ -304,15 +318,18 @@ impl Client {
             Err(_) => state.queue.remove(op),
         };
         drop(state);
-        if let (Some(removed), Ok(_)) = (removed, result) {
+        if let (Some(removed), Ok(_)) = (&removed, result) {
             self.counters.post_to_end().add(removed.posted.elapsed());
         }
         self.completions.complete(op, result);
         let mut state = self.lock();
-        // Others of its key may be attempted now, and another thread may wait for this one.
-        state.queued += 1;
         state.completed += 1;
-        self.wake_sleepers(&state);
+        // Another thread may wait for this one.
+        match removed {
+            Some(removed) => self.wake_for(&state, Change::Completed(op, removed.context)),
+            // The queue removed it with the outcome: it was cancelled, or its session has ended.
+            None => self.wake_sleepers(&state),
+        }
         true
     }
 }
@@ -372,6 +389,14 @@ fn unexpected(class: bmi::Class, run: &[(bmi::Tag, usize)]) -> TestEntry {
         class: class.0,
         size: size as u64,
         multiplicity: count(run.len()),
+    }
+}
+
+/// Returns what a test sleeps for: an answer, and what it wants.
+fn awaits<'a>(request: Option<u32>, wanted: &'a Wanted<'_>) -> Awaits<'a> {
+    Awaits {
+        request,
+        which: Some(wanted.which()),
     }
 }
 

@@ -30,6 +30,9 @@ const LIBRARY_VERSION: u32 = 1;
 /// How long a daemon may take to answer INIT before the attempt is given up and repeated.
 const INIT: Duration = Duration::from_secs(2);
 
+/// How old the last heartbeat may be of a daemon that need not be asked. It beats every 50 ms.
+const FRESH: Duration = Duration::from_millis(200);
+
 /// The time limit of FINI.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -56,6 +59,8 @@ pub(super) struct Attachment {
     taken: AtomicU32,
     /// Whether a test was told that an unexpected message waits.
     told: AtomicBool,
+    /// Whether the plugin was asked for messages that had arrived before this attachment.
+    asked: AtomicBool,
 }
 
 /// The threads that sleep in the plugin.
@@ -145,6 +150,7 @@ impl Attachment {
             // The first test is told whether earlier messages wait.
             taken: AtomicU32::new(arrived.unwrap_or(0)),
             told: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         })
     }
 
@@ -260,6 +266,14 @@ impl Attachment {
         self.told.load(Ordering::Relaxed) || self.arrived() != self.taken.load(Ordering::Relaxed)
     }
 
+    /// Returns whether the plugin would report no message, as the segment's header says. A daemon that has not
+    /// beaten lately is asked, because it may be gone.
+    pub(super) fn knows_that_none_waits(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+            && !self.unexpected_waiting()
+            && self.watch.is_serving(FRESH)
+    }
+
     /// Returns the number of unexpected messages that have arrived, modulo 2^32.
     fn arrived(&self) -> u32 {
         let arrived = self.page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
@@ -268,6 +282,7 @@ impl Attachment {
 
     /// Records that a test took `found` messages; unless it was `full`, none of its class is left.
     pub(super) fn note_taken(&self, found: usize, full: bool) {
+        self.asked.store(true, Ordering::Relaxed);
         let arrived = self.arrived();
         let taken = self.taken.load(Ordering::Relaxed);
         let ahead = arrived.wrapping_sub(taken);

@@ -101,6 +101,15 @@ impl Watch {
         Ok(())
     }
 
+    /// Returns whether the daemon serves and has shown so within `limit`.
+    pub(super) fn is_serving(&self, limit: Duration) -> bool {
+        let state = self.mapping.load_u32(SegmentHeader::STATE_AT);
+        let beat = self.mapping.load_u64(SegmentHeader::HEARTBEAT_AT);
+        self.check_known().is_ok()
+            && state == Some(DaemonState::READY.0)
+            && self.silence(beat.unwrap_or(0)) < limit
+    }
+
     /// Returns whether the process exists.
     pub(super) fn lives(&self) -> bool {
         match &self.process {

@@ -15,6 +15,7 @@ mod bad_input;
 mod bed;
 mod client_memory;
 mod conformance;
+mod depth;
 mod detector;
 mod huge_pages;
 mod io_nodes;

@@ -217,13 +217,31 @@ impl<'a, 'c> Attempt<'a, 'c> {
             if left.is_zero() {
                 return Err(Failed::Lost);
             }
-            let ops: Vec<OpId> = self.posted.iter().map(|(op, _)| *op).collect();
-            let done = self.files.bmi.test_some(&ops, left.min(SLICE));
-            let done = done.map_err(|error| self.failed(error))?;
+            let done = self.files.bmi.test_some(&self.awaited(), left.min(SLICE));
+            let mut done = done.map_err(|error| self.failed(error))?;
+            if done.is_empty() {
+                // A message whose loss the forwarder does not know would be waited for in vain.
+                let all: Vec<OpId> = self.posted.iter().map(|(op, _)| *op).collect();
+                let late = self.files.bmi.test_some(&all, Duration::ZERO);
+                done = late.map_err(|error| self.failed(error))?;
+            }
             for (_, completion) in done {
                 self.completed(completion)?;
             }
         }
+    }
+
+    /// Returns the operations whose completion the attempt needs to go on. That a message was sent matters only
+    /// where another one follows: the answer says that all have arrived.
+    fn awaited(&self) -> Vec<OpId> {
+        let sends_more = self.sent < self.write_length;
+        let matters = |what: &What| match what {
+            What::Call | What::Request => false,
+            What::Piece(_) => sends_more,
+            What::Answer(_) => true,
+        };
+        let awaited = self.posted.iter().filter(|(_, what)| matters(what));
+        awaited.map(|(op, _)| *op).collect()
     }
 
     /// Posts as many messages as the window permits: data to write, and memory for answers.
@@ -406,6 +424,17 @@ impl<'a, 'c> Attempt<'a, 'c> {
     /// Cancels the operations that are still posted, and finds out whether the call was sent.
     fn clean_up(&mut self) {
         let bmi = &self.files.bmi;
+        // Most sends have completed long before their answer, and need not be cancelled.
+        for (op, what) in std::mem::take(&mut self.posted) {
+            match (bmi.test(op, Duration::ZERO), what) {
+                (Ok(Some(done)), What::Piece(span)) => {
+                    drop(done.payload);
+                    self.files.spare.give(span);
+                }
+                (Ok(Some(_)), _) => {}
+                (_, what) => self.posted.push((op, what)),
+            }
+        }
         for (op, _) in &self.posted {
             // `cancel` fails only if the interface was finalized: then the operations have ended already.
             let _nobody_is_left = bmi.cancel(*op);

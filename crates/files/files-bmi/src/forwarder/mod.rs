@@ -1,9 +1,12 @@
 //! The server: exports a file system to clients of BMI.
 //!
 //! ```text
-//!   loop      tests for messages and completions ──▶ Core (decides) ──▶ posts, cancels
-//!   workers   take tasks from Core's queue, call the file system ──▶ Core ──▶ posts
+//!   receivers   wait for messages ──▶ Core (decides) ──▶ posts, cancels; a receiver executes tasks while another waits
+//!   loop        waits for completions ──▶ Core ──▶ posts, cancels
+//!   workers     take tasks from Core's queue, call the file system ──▶ Core ──▶ posts
 //! ```
+//!
+//! A lone request is executed and answered by the thread that receives it, without a switch to another thread.
 
 mod buffers;
 mod core;
@@ -17,19 +20,20 @@ mod sessions;
 mod work;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bmi::{
     Address, Bmi, Class, ContextId, Error, OpId, Payload, Post, Question, Rejected, Setting,
+    Unexpected,
 };
 use files::FileSystem;
 
 use self::buffers::Buffers;
 use self::core::{Action, Actions, Core};
-use self::work::execute;
+use self::work::{Task, execute};
 use crate::PIPELINED;
 use crate::counters::Counters;
 use crate::options::ForwarderOptions;
@@ -72,12 +76,18 @@ struct Shared {
     /// Whether the forwarder accepts no further exchanges.
     drains: AtomicBool,
     ends: AtomicBool,
+    /// Number of receivers that wait for messages.
+    listening: AtomicUsize,
 }
 
-/// Limit of the messages or completions of one test, and how long a test waits for them.
+/// Number of receivers, if there are as many workers.
+const RECEIVERS: usize = 2;
+/// Limit of the messages or completions of one test, and how long a test waits for messages.
 const AT_ONCE: usize = 64;
 const TEST: Duration = Duration::from_secs(1);
-/// How long a test waits while there are exchanges, which may have to be cancelled.
+/// How long a test waits for completions.
+const TEST_IDLE: Duration = Duration::from_millis(200);
+/// How long the test waits while there are exchanges, which may have to be cancelled.
 const TEST_BUSY: Duration = Duration::from_millis(50);
 /// How often the forwarder looks for exchanges without progress.
 const TICK: Duration = Duration::from_millis(10);
@@ -85,7 +95,7 @@ const TICK: Duration = Duration::from_millis(10);
 const FORGET: Duration = Duration::from_secs(1);
 /// Least memory for buffers, in bytes: two appends of the greatest length.
 const MEMORY_MIN: u64 = 2 * files::APPEND_MAX;
-/// Pause after a test that failed.
+/// Pause after a test that failed, and between wakes of threads that are to end.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Forwarder {
@@ -104,6 +114,9 @@ impl Forwarder {
         getrandom::fill(&mut epoch).map_err(|error| io::Error::other(error.to_string()))?;
         let context = bmi.open_context().map_err(io::Error::other)?;
         bmi.set(None, &PIPELINED).map_err(io::Error::other)?;
+        // The receivers notice messages.
+        bmi.set(None, &Setting::CheckUnexpected(false))
+            .map_err(io::Error::other)?;
         let options = fitting(options, &bmi);
         let counters = Arc::new(Counters::default());
         // Epoch 0 means that a client knows no forwarder yet.
@@ -124,12 +137,16 @@ impl Forwarder {
             counters,
             drains: AtomicBool::new(false),
             ends: AtomicBool::new(false),
+            listening: AtomicUsize::new(0),
         });
         let mut forwarder = Self {
             shared,
             threads: Vec::new(),
         };
         forwarder.spawn("forward", Shared::run)?;
+        for _ in 0..options.workers.clamp(1, RECEIVERS) {
+            forwarder.spawn("forward-receive", Shared::receive)?;
+        }
         for _ in 0..options.workers.max(1) {
             forwarder.spawn("forward-work", Shared::work)?;
         }
@@ -172,6 +189,7 @@ impl Forwarder {
 
     fn end(&mut self, grace: Duration) {
         self.shared.drains.store(true, Ordering::SeqCst);
+        self.shared.bmi.wake();
         let until = Instant::now() + grace;
         let mut core = self.shared.lock();
         while !core.exchanges.is_empty() && !self.shared.ends.load(Ordering::SeqCst) {
@@ -184,8 +202,12 @@ impl Forwarder {
         self.shared.ends.store(true, Ordering::SeqCst);
         drop(core);
         self.shared.work.notify_all();
-        self.shared.bmi.wake();
         for thread in self.threads.drain(..) {
+            while !thread.is_finished() {
+                // Again: a thread that was about to wait has not noticed the last one.
+                self.shared.bmi.wake();
+                thread::park_timeout(PAUSE);
+            }
             // A thread that panicked has ended, too.
             let _ended = thread.join();
         }
@@ -227,23 +249,68 @@ impl Shared {
         self.bmi.close_context(self.context);
     }
 
-    /// Runs the loop that tests for messages and completions.
+    /// Receives messages until the forwarder accepts no more.
+    fn receive(&self) {
+        let stop = || self.drains.load(Ordering::SeqCst) || self.ends.load(Ordering::SeqCst);
+        while !stop() {
+            self.listening.fetch_add(1, Ordering::SeqCst);
+            let found = self
+                .bmi
+                .test_unexpected_until(Class(0), AT_ONCE, TEST, &stop);
+            let others = self.listening.fetch_sub(1, Ordering::SeqCst) > 1;
+            match found {
+                Ok(messages) => self.received(messages, others),
+                Err(error) if self.is_over(error) => return,
+                Err(_) => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// Processes messages. Executes what they ask for if others listen meanwhile; otherwise the workers do.
+    fn received(&self, mut messages: Vec<Unexpected>, others: bool) {
+        let (mut tasks, count) = (0, messages.len());
+        for message in &messages {
+            let decide = |core: &mut Core, actions: &mut Actions| {
+                core.message(message.from, message.tag, &message.data, actions);
+            };
+            tasks = tasks.max(self.decide(decide));
+        }
+        if count > 1 {
+            messages.clear();
+        }
+        if !others {
+            return self.call_workers(tasks);
+        }
+        self.call_workers(tasks.saturating_sub(1));
+        while let Some(tasks) = self.lock().queue.pop() {
+            self.execute(tasks);
+        }
+        // The memory of a single message is freed last, when the answer is on its way.
+    }
+
+    /// Handles an error of a test. Returns whether the interface was finalized, which ends the forwarder.
+    fn is_over(&self, error: Error) -> bool {
+        if error != Error::NetDown {
+            tracing::warn!(%error, "a test failed");
+            return false;
+        }
+        if !self.ends.swap(true, Ordering::SeqCst) {
+            tracing::info!("the interface was finalized");
+        }
+        drop(self.lock());
+        self.work.notify_all();
+        true
+    }
+
+    /// Runs the loop that tests for completions.
     fn run(&self) {
         let mut looked = Instant::now();
         let mut ticked = Instant::now();
         while !self.ends.load(Ordering::SeqCst) {
             match self.turn() {
                 Ok(()) => {}
-                Err(Error::NetDown) => {
-                    tracing::info!("the interface was finalized");
-                    self.ends.store(true, Ordering::SeqCst);
-                    self.work.notify_all();
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a test failed");
-                    thread::sleep(PAUSE);
-                }
+                Err(error) if self.is_over(error) => return,
+                Err(_) => thread::sleep(PAUSE),
             }
             // Not in every turn, because it looks at all posted operations.
             if ticked.elapsed() > TICK {
@@ -258,18 +325,8 @@ impl Shared {
     }
 
     fn turn(&self) -> Result<(), Error> {
-        if !self.drains.load(Ordering::Relaxed) {
-            for message in self
-                .bmi
-                .test_unexpected(Class(0), AT_ONCE, Duration::ZERO)?
-            {
-                self.change(|core, actions| {
-                    core.message(message.from, message.tag, &message.data, actions);
-                });
-            }
-        }
         let is_idle = self.lock().exchanges.is_empty();
-        let wait = if is_idle { TEST } else { TEST_BUSY };
+        let wait = if is_idle { TEST_IDLE } else { TEST_BUSY };
         let stop = || self.ends.load(Ordering::SeqCst);
         let done = self
             .bmi
@@ -303,15 +360,31 @@ impl Shared {
                 core = self.work.wait(core).unwrap_or_else(PoisonError::into_inner);
             };
             drop(core);
-            let done = execute(&*self.files, &self.buffers, &self.counters, tasks);
-            for (exchange, done) in done {
-                self.change(|core, actions| core.done(exchange, done, actions));
-            }
+            self.execute(tasks);
         }
     }
 
-    /// Lets the core decide and executes its actions, until no action is left.
+    fn execute(&self, tasks: Vec<Task>) {
+        let done = execute(&*self.files, &self.buffers, &self.counters, tasks);
+        for (exchange, done) in done {
+            self.change(|core, actions| core.done(exchange, done, actions));
+        }
+    }
+
+    /// Lets the core decide, and workers execute the tasks.
     fn change(&self, decide: impl FnOnce(&mut Core, &mut Actions)) {
+        let tasks = self.decide(decide);
+        self.call_workers(tasks);
+    }
+
+    fn call_workers(&self, tasks: usize) {
+        for _ in 0..tasks.min(2) {
+            self.work.notify_one();
+        }
+    }
+
+    /// Lets the core decide and executes its actions, until no action is left. Returns the number of tasks that wait.
+    fn decide(&self, decide: impl FnOnce(&mut Core, &mut Actions)) -> usize {
         let mut actions = Vec::new();
         let mut core = self.lock();
         decide(&mut core, &mut actions);
@@ -325,9 +398,7 @@ impl Shared {
             tasks = tasks.max(self.lock().queue.len());
             actions = next;
         }
-        for _ in 0..tasks.min(2) {
-            self.work.notify_one();
-        }
+        tasks
     }
 
     fn act(&self, action: Action, next: &mut Actions) {

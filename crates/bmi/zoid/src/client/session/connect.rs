@@ -9,7 +9,7 @@ use bmi::Error;
 use zoid_proto::List;
 use zoid_proto::fwd::{Caps, Event, Frame, Hello, PROTOCOL_VERSION, Places, Welcome};
 
-use super::{Client, Connection, Signals, State, Stay};
+use super::{Awaits, Client, Connection, Signals, State, Stay};
 use crate::address::Place;
 use crate::client::link::Link;
 use crate::error::{of_lost_connection, of_status};
@@ -100,8 +100,8 @@ impl Client {
             }
             // Does not drive flights: the caller may be a driver.
             let state = self.lock();
-            let (state, _) = self.wait_for_reader(state, None, RETRY);
-            state.pass_reading();
+            let (state, _) = self.wait_for_reader(state, Awaits::default(), RETRY);
+            self.hand_over(&state);
         }
     }
 
@@ -252,7 +252,9 @@ impl Client {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::ConnRefused);
             }
-            self.sleep(None, Some(now + RETRY), Signals::End, |_| None::<()>)?;
+            self.sleep(Awaits::default(), Some(now + RETRY), Signals::End, |_| {
+                None::<()>
+            })?;
         }
     }
 }
