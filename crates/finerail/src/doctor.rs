@@ -1,5 +1,7 @@
 //! `finerail doctor`: finds out what keeps this machine from using a node.
 
+mod own;
+
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -21,9 +23,6 @@ use serde::Serialize;
 use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
 use crate::ping::{endpoint_address, own_address, seconds};
-
-mod own;
-
 use own::Own;
 
 /// Arguments of `finerail doctor`.

@@ -13,6 +13,25 @@ use crate::common::read_text;
 use crate::ip;
 use crate::ping::{endpoint_address, is_here};
 
+/// The lints of what decides whether other machines are reached: interfaces, addresses, gateways. `finerail lint` has the
+/// others.
+const PLACES: [&str; 14] = [
+    "unreadable",
+    "import-refused",
+    "interface-missing",
+    "interface-down",
+    "first-interface",
+    "loopback-interface",
+    "virtual-interface",
+    "nid-not-of-interface",
+    "wrong-interface",
+    "one-subnet",
+    "host-prefixes",
+    "subnets-apart",
+    "ip2nets-host-match",
+    "gateway-not-local",
+];
+
 /// The document, and what was found in it.
 pub(super) struct Own {
     name: String,
@@ -37,7 +56,7 @@ impl Own {
             interfaces: interfaces.as_deref(),
         };
         let mut findings = lint::lint(&[input])?.findings;
-        findings.retain(|finding| finding.severity > Severity::Note);
+        findings.retain(|one| one.severity > Severity::Note && PLACES.contains(&one.code));
         Ok(Self {
             settings: lint::settings(&input)?,
             findings,
