@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lnet_conform::{
-    ATTACKS, CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict, Way,
+    ATTACKS, CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict,
+    Way,
 };
 use lnet_node::NodeOptions;
 use lnet_types::Nid;
@@ -97,7 +98,9 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     }
     let chosen = args.chosen()?;
     if args.hostile && !args.own && nid.ip().is_some_and(|address| !is_here(address)) {
-        bail!("{nid} is on another machine: --hostile loads a node, and needs --own if that node is your own");
+        bail!(
+            "{nid} is on another machine: --hostile loads a node, and needs --own if that node is your own"
+        );
     }
     let node = NodeUnderTest::new(args.subject(nid)?).map_err(|error| match error {
         SetupError::NotTcp(_) => error.into(),

@@ -148,11 +148,7 @@ impl DoctorArgs {
     }
 
     /// Examines a node; through gateways if there are some, with a report about each gateway before it.
-    fn examine_node(
-        &self,
-        resolved: Resolved,
-        own: Option<&Own>,
-    ) -> anyhow::Result<Vec<Examined>> {
+    fn examine_node(&self, resolved: Resolved, own: Option<&Own>) -> anyhow::Result<Vec<Examined>> {
         let (nid, told) = match resolved {
             Resolved::Given(nid) => (nid, None),
             Resolved::Found(nid, told) => (nid, Some(told)),
@@ -162,7 +158,9 @@ impl DoctorArgs {
         let mut examined = match &gateways[..] {
             [] => vec![self.directly(nid, own)?],
             gateways => {
-                let through = gateways.iter().map(|&gateway| self.through(nid, gateway, own));
+                let through = gateways
+                    .iter()
+                    .map(|&gateway| self.through(nid, gateway, own));
                 let through: Vec<Vec<Examined>> = through.collect::<anyhow::Result<_>>()?;
                 through.into_iter().flatten().collect()
             }
@@ -199,12 +197,7 @@ impl DoctorArgs {
         own.map_or_else(Vec::new, |own| own.findings_for(nid, self.port(Some(own))))
     }
 
-    fn through(
-        &self,
-        nid: Nid,
-        gateway: Nid,
-        own: Option<&Own>,
-    ) -> anyhow::Result<Vec<Examined>> {
+    fn through(&self, nid: Nid, gateway: Nid, own: Option<&Own>) -> anyhow::Result<Vec<Examined>> {
         let examination = match self.checked(examinable(gateway)?, own)? {
             Ok(examination) => examination,
             Err(unreached) => return Ok(vec![unreached]),

@@ -52,7 +52,10 @@ fn output(words: &[&str]) -> anyhow::Result<String> {
     let shown = format!("ip {}", words.join(" "));
     let mut command = Command::new("ip");
     command.args(words).stdin(Stdio::null());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut child = child.with_context(|| format!("cannot run `{shown}` (iproute2)"))?;
     let (mut text, mut complaint) = (String::new(), String::new());
     if let Some(out) = child.stdout.take() {

@@ -162,7 +162,11 @@ impl Texts {
             if seen < 2 {
                 earlier += &format!("{line}\n");
             }
-            last += &if seen < readings { "\n".to_owned() } else { format!("{line}\n") };
+            last += &if seen < readings {
+                "\n".to_owned()
+            } else {
+                format!("{line}\n")
+            };
         }
         let (text, earlier) = match readings {
             0 | 1 => (text, None),

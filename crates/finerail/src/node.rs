@@ -189,8 +189,13 @@ pub(crate) fn wait_time(text: &str) -> Result<Duration, String> {
         Some("m") => 60,
         _ => return Err("write a time such as 60s or 2m".to_owned()),
     };
-    let seconds = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    let time = seconds.map(Duration::from_secs).filter(|time| *time <= WAIT_MAX);
+    let seconds = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit));
+    let time = seconds
+        .map(Duration::from_secs)
+        .filter(|time| *time <= WAIT_MAX);
     time.ok_or_else(|| "write a time such as 60s or 2m, at most a day".to_owned())
 }
 

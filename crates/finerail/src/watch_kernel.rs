@@ -70,7 +70,10 @@ const COMMANDS: [(&str, &[&str]); 8] = [
     ("routing.yaml", &["lnetctl", "routing", "show"]),
     ("global.yaml", &["lnetctl", "global", "show"]),
     ("stats.yaml", &["lnetctl", "stats", "show"]),
-    ("params.txt", &["lctl", "get_param", "peers", "routes", "nis"]),
+    (
+        "params.txt",
+        &["lctl", "get_param", "peers", "routes", "nis"],
+    ),
     ("ip_addr.json", &["ip", "-j", "addr"]),
 ];
 
@@ -100,16 +103,30 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
         tell(&reading.findings, &BTreeSet::new())?;
         let mut findings = reading.findings.iter();
         let is_wrong = findings.any(|finding| finding.severity == Severity::Error);
-        return Ok(if is_wrong { ExitCode::from(NEGATIVE) } else { ExitCode::SUCCESS });
+        return Ok(if is_wrong {
+            ExitCode::from(NEGATIVE)
+        } else {
+            ExitCode::SUCCESS
+        });
     }
     let mut signals = StopSignals::register()?;
     let page = Arc::new(Mutex::new(String::new()));
     let served = Arc::clone(&page);
-    let text = move || served.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let endpoint = args.metrics.map(|address| MetricsEndpoint::open_text(address, text));
+    let text = move || {
+        served
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    };
+    let endpoint = args
+        .metrics
+        .map(|address| MetricsEndpoint::open_text(address, text));
     let endpoint = endpoint.transpose()?;
     if let Some(endpoint) = &endpoint {
-        print_bytes(format!("ready: metrics at {}\n", endpoint.address()).as_bytes(), &mut io::stdout())?;
+        print_bytes(
+            format!("ready: metrics at {}\n", endpoint.address()).as_bytes(),
+            &mut io::stdout(),
+        )?;
     }
     let mut known = BTreeSet::new();
     loop {
@@ -161,7 +178,9 @@ impl WatchKernelArgs {
 
 /// Prints the findings that were not known before, one a line.
 fn tell(findings: &[Finding], known: &BTreeSet<(&'static str, String)>) -> io::Result<()> {
-    let new = findings.iter().filter(|finding| !known.contains(&identity(finding)));
+    let new = findings
+        .iter()
+        .filter(|finding| !known.contains(&identity(finding)));
     let lines = new.map(|finding| {
         let Finding {
             severity,
@@ -178,8 +197,14 @@ fn tell(findings: &[Finding], known: &BTreeSet<(&'static str, String)>) -> io::R
 
 /// Returns what makes two findings of different readings the same. Reasons contain counters, which change.
 fn identity(finding: &Finding) -> (&'static str, String) {
-    let reason = finding.reason.chars().filter(|one| !one.is_ascii_digit() || finding.key.is_empty());
-    (finding.code, format!("{} {}", finding.key, reason.collect::<String>()))
+    let reason = finding
+        .reason
+        .chars()
+        .filter(|one| !one.is_ascii_digit() || finding.key.is_empty());
+    (
+        finding.code,
+        format!("{} {}", finding.key, reason.collect::<String>()),
+    )
 }
 
 fn seconds_now() -> u64 {
@@ -202,7 +227,10 @@ fn of_commands() -> anyhow::Result<Vec<SiteFile>> {
     }
     let shows = files.iter().any(|file| file.path.ends_with("/net.yaml"));
     if !shows {
-        bail!("LNet of the kernel shows nothing here: {}", failures.join("; "));
+        bail!(
+            "LNet of the kernel shows nothing here: {}",
+            failures.join("; ")
+        );
     }
     Ok(files)
 }
@@ -212,7 +240,10 @@ fn output(words: &[&str]) -> anyhow::Result<String> {
         bail!("no command");
     };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let out = child.stdout.take().context("no output")?;
     let (sender, receiver) = mpsc::channel();
@@ -241,10 +272,17 @@ fn of_directory(directory: &Path) -> anyhow::Result<Vec<SiteFile>> {
     let entries = fs::read_dir(directory).with_context(|| format!("cannot read {shown}"))?;
     let mut files = Vec::new();
     for entry in entries.take(FILES_MAX) {
-        let path = entry.with_context(|| format!("cannot read {shown}"))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = entry
+            .with_context(|| format!("cannot read {shown}"))?
+            .path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if path.is_file() {
-            let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text =
+                read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
             files.push(SiteFile {
                 path: format!("{NAME}/{name}"),
                 text,

@@ -140,7 +140,10 @@ fn a_node_survives_what_a_hostile_peer_does_and_nodes_of_others_are_left_alone()
         "forged-answers",
         "garbage",
     ] {
-        assert!(text.contains(&format!("passed          {attack} ")), "{text}");
+        assert!(
+            text.contains(&format!("passed          {attack} ")),
+            "{text}"
+        );
     }
     assert!(text.contains("6 passed, 0 failed"), "{text}");
     drop(node.stop());

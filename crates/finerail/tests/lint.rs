@@ -164,7 +164,10 @@ fn two_readings_say_what_fails_now_and_one_says_that_it_has_totals() {
     let twice = text(&[&after, "--since", &before]);
     assert!(twice.contains("warning[failures-rise]"), "{twice}");
     assert!(twice.contains("40 remote timeouts"), "{twice}");
-    assert!(twice.contains("peer NI 10.0.0.9@tcp counted since"), "{twice}");
+    assert!(
+        twice.contains("peer NI 10.0.0.9@tcp counted since"),
+        "{twice}"
+    );
     assert!(!twice.contains("7040"), "{twice}");
     let quiet = text(&[&before, "--since", &before]);
     assert!(quiet.contains("note[failures-rise]"), "{quiet}");
@@ -172,5 +175,8 @@ fn two_readings_say_what_fails_now_and_one_says_that_it_has_totals() {
     let stats = |count: u64| reading(count, 0).split("peer:").next().unwrap().to_owned();
     let both = text(&[&file("both", &(stats(7000) + &stats(7011)))]);
     assert!(both.contains("11 remote timeouts"), "{both}");
-    assert_eq!(lint(&[&before, &after, "--since", &before]).status.code(), Some(2));
+    assert_eq!(
+        lint(&[&before, &after, "--since", &before]).status.code(),
+        Some(2)
+    );
 }

@@ -42,15 +42,24 @@ fn one_ni(interface: &str) -> String {
 impl Path {
     fn build() -> Option<Self> {
         let lab = Lab::build(&["client", "hop", "server"])?;
-        lab.connect([&end("client", "eth0", "10.11.0.2/24"), &end("hop", "left", "10.11.0.1/24")]);
-        lab.connect([&end("server", "eth0", "10.12.0.2/24"), &end("hop", "right", "10.12.0.1/24")]);
+        lab.connect([
+            &end("client", "eth0", "10.11.0.2/24"),
+            &end("hop", "left", "10.11.0.1/24"),
+        ]);
+        lab.connect([
+            &end("server", "eth0", "10.12.0.2/24"),
+            &end("hop", "right", "10.12.0.1/24"),
+        ]);
         lab.ip("client", &["route", "add", "default", "via", "10.11.0.1"]);
         lab.ip("server", &["route", "add", "default", "via", "10.12.0.1"]);
         lab.script("hop", "echo 1 >/proc/sys/net/ipv4/ip_forward");
         let directory = TempDir::with_prefix("finerail-test-").unwrap();
         let file = directory.path().join("server.yaml");
         fs::write(&file, one_ni("eth0")).unwrap();
-        let node = lab.start("server", &["node", "--no-control", "--config", file.to_str().unwrap()]);
+        let node = lab.start(
+            "server",
+            &["node", "--no-control", "--config", file.to_str().unwrap()],
+        );
         Some(Self {
             lab,
             directory,
@@ -94,7 +103,10 @@ fn a_filter_that_rejects_and_address_translation_are_told_from_a_closed_port() {
             "ICMP \"administratively prohibited\" from 10.12.0.2",
         ),
     ] {
-        path.lab.script("server", &format!("nft add rule inet f in tcp dport 988 {rule}"));
+        path.lab.script(
+            "server",
+            &format!("nft add rule inet f in tcp dport 988 {rule}"),
+        );
         let text = path.names("firewall-rejects", &[NODE]);
         assert!(text.contains(told), "{text}");
         assert!(!text.contains("no process listens"), "{text}");
@@ -119,9 +131,15 @@ fn the_document_of_the_own_node_is_examined_with_the_node() {
     let right = path.write("right.yaml", &one_ni("eth0"));
     path.doctor(&["--config", &right, NODE]).expect_code(0);
     // Another accept_port: the node is found on the port of all others.
-    let port = path.write("port.conf", "options lnet networks=tcp(eth0) accept_port=6988\n");
+    let port = path.write(
+        "port.conf",
+        "options lnet networks=tcp(eth0) accept_port=6988\n",
+    );
     let text = path.names("other-port", &["--config", &port, NODE]);
-    assert!(text.contains("answers on port 988, and not on 6988"), "{text}");
+    assert!(
+        text.contains("answers on port 988, and not on 6988"),
+        "{text}"
+    );
     let lo = path.write("lo.conf", "options lnet networks=tcp(lo)\n");
     path.names("loopback-interface", &["--config", &lo, NODE]);
     let other = path.write("other.conf", "options lnet networks=tcp1(eth0)\n");
@@ -137,7 +155,10 @@ fn the_document_of_the_own_node_is_examined_with_the_node() {
 #[test]
 fn the_configuration_for_a_node_reaches_it() {
     let Some(path) = Path::build() else { return };
-    let made = path.lab.run("client", &["convert", "--for", NODE]).expect_code(0);
+    let made = path
+        .lab
+        .run("client", &["convert", "--for", NODE])
+        .expect_code(0);
     assert_eq!(made.err, "");
     let file = path.write("made.yaml", &made.out);
     assert!(made.out.contains("eth0"), "{}", made.out);
@@ -177,13 +198,22 @@ fn routes_by_source_bring_each_interface_of_one_subnet_into_use() {
     let Some(lab) = Lab::build(&["client", "switch"]) else {
         return;
     };
-    lab.script("switch", "ip link add lan0 type bridge; ip link set lan0 up; ip addr add 10.1.0.9/24 dev lan0");
+    lab.script(
+        "switch",
+        "ip link add lan0 type bridge; ip link set lan0 up; ip addr add 10.1.0.9/24 dev lan0",
+    );
     for (number, port) in [(0, "p0"), (1, "p1")] {
         let (name, address) = (format!("eth{number}"), format!("10.1.0.{}/24", number + 1));
         lab.plug(&end("client", &name, &address), ["switch", "lan0", port]);
     }
-    let made = lab.run("client", &["convert", "--for", "10.1.0.9@tcp"]).expect_code(0);
-    assert!(made.out.contains("eth0") && made.out.contains("eth1"), "{}", made.out);
+    let made = lab
+        .run("client", &["convert", "--for", "10.1.0.9@tcp"])
+        .expect_code(0);
+    assert!(
+        made.out.contains("eth0") && made.out.contains("eth1"),
+        "{}",
+        made.out
+    );
     made.expect_error("--to routes");
     let second = ["10.1.0.9", "10.1.0.2"];
     assert_eq!(sends_by(&lab, "client", second), "eth0");
@@ -197,8 +227,14 @@ fn routes_by_source_bring_addresses_without_subnets_into_use() {
     let Some(lab) = Lab::build(&["client", "cloud"]) else {
         return;
     };
-    lab.connect([&end("client", "eth0", "10.0.0.5/32"), &end("cloud", "c0", "10.0.0.1/32")]);
-    lab.connect([&end("client", "eth1", "10.1.0.5/32"), &end("cloud", "c1", "10.1.0.1/32")]);
+    lab.connect([
+        &end("client", "eth0", "10.0.0.5/32"),
+        &end("cloud", "c0", "10.0.0.1/32"),
+    ]);
+    lab.connect([
+        &end("client", "eth1", "10.1.0.5/32"),
+        &end("cloud", "c1", "10.1.0.1/32"),
+    ]);
     // As the agent of a cloud sets it up: the first interface has the default route.
     lab.script(
         "client",
@@ -220,18 +256,31 @@ fn a_node_waits_for_its_interfaces_and_says_for_which() {
     let directory = TempDir::with_prefix("finerail-test-").unwrap();
     let file = directory.path().join("node.yaml");
     fs::write(&file, one_ni("eth0")).unwrap();
-    let words = ["node", "--no-control", "--wait", "10m", "--config", file.to_str().unwrap()];
+    let words = [
+        "node",
+        "--no-control",
+        "--wait",
+        "10m",
+        "--config",
+        file.to_str().unwrap(),
+    ];
     let node = Process::start(lab.finerail("host", &words));
     eventually("the node says for what it waits", || {
         let said = node.errors();
-        said.contains("waiting for eth0 (there is none)").then_some(())
+        said.contains("waiting for eth0 (there is none)")
+            .then_some(())
     });
-    lab.connect([&end("host", "eth0", "10.1.0.1/24"), &end("other", "eth0", "10.1.0.2/24")]);
+    lab.connect([
+        &end("host", "eth0", "10.1.0.1/24"),
+        &end("other", "eth0", "10.1.0.2/24"),
+    ]);
     node.wait_for_output("ready: 10.1.0.1@tcp on port 988");
     node.stop().expect_code(0);
     // A signal ends the wait.
     fs::write(&file, one_ni("eth7")).unwrap();
     let node = Process::start(lab.finerail("host", &words));
-    eventually("the node waits", || node.errors().contains("eth7").then_some(()));
+    eventually("the node waits", || {
+        node.errors().contains("eth7").then_some(())
+    });
     node.stop().expect_code(0);
 }

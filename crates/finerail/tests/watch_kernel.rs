@@ -67,7 +67,13 @@ fn files_are_read_once_and_their_findings_are_printed() {
     for code in ["warning[health-zero]", "warning[messages-failed]"] {
         assert!(ended.out.contains(code), "{}", ended.out);
     }
-    run(finerail(["watch-kernel", "--once", "--files", "/nonexistent"])).expect_code(2);
+    run(finerail([
+        "watch-kernel",
+        "--once",
+        "--files",
+        "/nonexistent",
+    ]))
+    .expect_code(2);
     let empty = TempDir::with_prefix("finerail-test-").unwrap();
     let empty = empty.path().to_str().unwrap();
     run(finerail(["watch-kernel", "--once", "--files", empty]))
@@ -85,7 +91,13 @@ fn commands_are_read_on_a_timer_and_served_with_what_rises() {
     fs::write(at("net.out"), NET).unwrap();
     fs::write(at("stats.out"), stats(700)).unwrap();
     let port = testkit::port();
-    let mut command = finerail(["watch-kernel", "--interval", "1s", "--metrics", &port.to_string()]);
+    let mut command = finerail([
+        "watch-kernel",
+        "--interval",
+        "1s",
+        "--metrics",
+        &port.to_string(),
+    ]);
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:{path}", directory.path().display()));
     let watch = Process::start(command);

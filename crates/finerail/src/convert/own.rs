@@ -44,19 +44,28 @@ impl Own {
         };
         let prefix = machine.prefix_of(own).unwrap_or(0);
         let is_rail = |other: &&Interface| {
-            let other_address = source(other, address).filter(|_| other.up && is_usable(&other.name));
+            let other_address =
+                source(other, address).filter(|_| other.up && is_usable(&other.name));
             other_address.is_some_and(|ip| {
                 let same = machine.prefix_of(ip) == Some(prefix);
                 let is_host = prefix == if ip.is_ipv4() { 32 } else { 128 };
                 same && (is_host || share_subnet(ip, own, prefix))
             })
         };
-        let others = machine.interfaces.iter().filter(|one| one.name != first.name);
-        let rails: Vec<&Interface> = std::iter::once(first).chain(others.filter(is_rail)).collect();
+        let others = machine
+            .interfaces
+            .iter()
+            .filter(|one| one.name != first.name);
+        let rails: Vec<&Interface> = std::iter::once(first)
+            .chain(others.filter(is_rail))
+            .collect();
         Ok(Self {
             nid,
             interfaces: rails.iter().map(|one| one.name.clone()).collect(),
-            addresses: rails.iter().filter_map(|one| source(one, address)).collect(),
+            addresses: rails
+                .iter()
+                .filter_map(|one| source(one, address))
+                .collect(),
         })
     }
 

@@ -289,10 +289,17 @@ pub(crate) enum RoutingCommand {
 
 /// Returns the parameters with the values that they take.
 fn parameters() -> String {
-    let width = PARAMETERS.iter().map(|one| one.name.len()).max().unwrap_or(0);
+    let width = PARAMETERS
+        .iter()
+        .map(|one| one.name.len())
+        .max()
+        .unwrap_or(0);
     let lines = PARAMETERS.iter().map(|one| {
         let values = one.range_text();
-        format!("  {:width$}  {values} [default: {}]\n", one.name, one.default)
+        format!(
+            "  {:width$}  {values} [default: {}]\n",
+            one.name, one.default
+        )
     });
     let lines: String = lines.collect();
     format!(

@@ -106,10 +106,18 @@ impl Own {
             let seen = format!(
                 "{} has no NI on {net} and no route there; it has {}",
                 self.name,
-                if has.is_empty() { "no net".to_owned() } else { has.join(", ") }
+                if has.is_empty() {
+                    "no net".to_owned()
+                } else {
+                    has.join(", ")
+                }
             );
             let kind = &OWN_NET_MISSING;
-            return if known.is_partial { Vec::new() } else { vec![Finding { kind, seen }] };
+            return if known.is_partial {
+                Vec::new()
+            } else {
+                vec![Finding { kind, seen }]
+            };
         }
         let own: Vec<IpAddr> = self.addresses(nid).collect();
         let absent = own.iter().filter(|ip| !is_here(**ip)).map(|ip| {
@@ -154,7 +162,9 @@ impl Own {
 
     fn steps(&self) -> Vec<StepRow> {
         let nis = self.settings.nis.iter().map(|ni| {
-            let nid = ni.nid.map_or_else(|| ni.net.to_string(), |nid| nid.to_string());
+            let nid = ni
+                .nid
+                .map_or_else(|| ni.net.to_string(), |nid| nid.to_string());
             match &ni.interface {
                 Some(interface) => format!("{nid} ({interface})"),
                 None => nid,
@@ -166,7 +176,11 @@ impl Own {
         let configured = StepRow {
             step: "document",
             tested: true,
-            seen: if nis.is_empty() { format!("no NI{seen}") } else { seen },
+            seen: if nis.is_empty() {
+                format!("no NI{seen}")
+            } else {
+                seen
+            },
         };
         let unknown = self.unknown.iter().map(|why| StepRow {
             step: "interfaces",

@@ -48,9 +48,19 @@ impl Page {
 
     fn reading(&mut self, is_good: bool, at: u64) {
         let rows = [(String::new(), i128::from(is_good))];
-        self.family("lnet_reading_ok", "1 if the last reading of the kernel's LNet succeeded.", Kind::Gauge, rows);
+        self.family(
+            "lnet_reading_ok",
+            "1 if the last reading of the kernel's LNet succeeded.",
+            Kind::Gauge,
+            rows,
+        );
         let rows = [(String::new(), i128::from(at))];
-        self.family("lnet_reading_time_seconds", "When LNet was read last.", Kind::Gauge, rows);
+        self.family(
+            "lnet_reading_time_seconds",
+            "When LNet was read last.",
+            Kind::Gauge,
+            rows,
+        );
     }
 
     fn findings(&mut self, findings: &[Finding]) {
@@ -65,17 +75,35 @@ impl Page {
         let rows = counts.into_iter().map(|((code, severity), count)| {
             (labels(&[("code", code), ("severity", &severity)]), count)
         });
-        self.family("lnet_findings", "What the lints find, by code.", Kind::Gauge, rows);
+        self.family(
+            "lnet_findings",
+            "What the lints find, by code.",
+            Kind::Gauge,
+            rows,
+        );
     }
 
     fn node(&mut self, counts: &NodeStats) {
         for (name, help, value) in [
             ("sent_messages", "Messages sent.", counts.send_count),
             ("received_messages", "Messages received.", counts.recv_count),
-            ("errors", "Messages that failed to be sent or received.", counts.errors),
-            ("response_timeouts", "ACKs and REPLYs that did not arrive in time.", counts.response_timeout_count),
+            (
+                "errors",
+                "Messages that failed to be sent or received.",
+                counts.errors,
+            ),
+            (
+                "response_timeouts",
+                "ACKs and REPLYs that did not arrive in time.",
+                counts.response_timeout_count,
+            ),
         ] {
-            self.family(&format!("finerail_{name}"), help, Kind::Counter, [(String::new(), value.into())]);
+            self.family(
+                &format!("finerail_{name}"),
+                help,
+                Kind::Counter,
+                [(String::new(), value.into())],
+            );
         }
         let classes = [
             ("local_interrupt", counts.local_interrupt_count),
@@ -90,31 +118,78 @@ impl Page {
             ("network_timeout", counts.network_timeout_count),
         ];
         let rows = classes.map(|(class, count)| (labels(&[("class", class)]), count.into()));
-        self.family("finerail_send_failures", "Attempts to send that failed, by class.", Kind::Counter, rows);
+        self.family(
+            "finerail_send_failures",
+            "Attempts to send that failed, by class.",
+            Kind::Counter,
+            rows,
+        );
         let rows = [(String::new(), counts.msgs_alloc.into())];
-        self.family("finerail_messages_under_way", "Messages in flight.", Kind::Gauge, rows);
+        self.family(
+            "finerail_messages_under_way",
+            "Messages in flight.",
+            Kind::Gauge,
+            rows,
+        );
     }
 
     fn nis(&mut self, nis: &[&NiShow]) {
-        let label = |ni: &NiShow| ni.config.nid.map(|nid| labels(&[("nid", &nid.to_string())]));
+        let label = |ni: &NiShow| {
+            ni.config
+                .nid
+                .map(|nid| labels(&[("nid", &nid.to_string())]))
+        };
         let is_fatal = |ni: &NiShow| ni.health.is_some_and(|health| health.fatal_error != 0);
-        let up = nis.iter().filter_map(|ni| Some((label(ni)?, is_up(ni.status)?)));
-        self.family("finerail_ni_up", "1 if the interface counts as up.", Kind::Gauge, up);
-        let fatal = nis.iter().filter_map(|ni| Some((label(ni)?, i128::from(is_fatal(ni)))));
-        self.family("finerail_ni_fatal", "1 if the LND reports a fatal error.", Kind::Gauge, fatal);
-        let health = nis.iter().filter_map(|ni| Some((label(ni)?, ni.health?.health_value.into())));
-        self.family("finerail_ni_health", "Health of the interface, 0 to 1000.", Kind::Gauge, health);
+        let up = nis
+            .iter()
+            .filter_map(|ni| Some((label(ni)?, is_up(ni.status)?)));
+        self.family(
+            "finerail_ni_up",
+            "1 if the interface counts as up.",
+            Kind::Gauge,
+            up,
+        );
+        let fatal = nis
+            .iter()
+            .filter_map(|ni| Some((label(ni)?, i128::from(is_fatal(ni)))));
+        self.family(
+            "finerail_ni_fatal",
+            "1 if the LND reports a fatal error.",
+            Kind::Gauge,
+            fatal,
+        );
+        let health = nis
+            .iter()
+            .filter_map(|ni| Some((label(ni)?, ni.health?.health_value.into())));
+        self.family(
+            "finerail_ni_health",
+            "Health of the interface, 0 to 1000.",
+            Kind::Gauge,
+            health,
+        );
         for (name, of) in [
-            ("sent", (|ni| ni.sent) as fn(&NiShow) -> Option<MessageStats>),
+            (
+                "sent",
+                (|ni| ni.sent) as fn(&NiShow) -> Option<MessageStats>,
+            ),
             ("received", |ni| ni.received),
             ("dropped", |ni| ni.dropped),
         ] {
-            let rows = nis.iter().filter_map(|ni| Some((ni.config.nid?.to_string(), of(ni)?)));
+            let rows = nis
+                .iter()
+                .filter_map(|ni| Some((ni.config.nid?.to_string(), of(ni)?)));
             let rows = rows.flat_map(|(nid, counts)| types(&nid, &counts));
             let help = format!("Messages {name}, by type.");
-            self.family(&format!("finerail_ni_{name}_messages"), &help, Kind::Counter, rows);
+            self.family(
+                &format!("finerail_ni_{name}_messages"),
+                &help,
+                Kind::Counter,
+                rows,
+            );
         }
-        let failures = nis.iter().filter_map(|ni| Some((ni.config.nid?.to_string(), ni.health?)));
+        let failures = nis
+            .iter()
+            .filter_map(|ni| Some((ni.config.nid?.to_string(), ni.health?)));
         let failures = failures.flat_map(|(nid, failed)| {
             let classes = [
                 ("local_interrupt", failed.interrupts),
@@ -124,44 +199,92 @@ impl Page {
                 ("local_timeout", failed.timeouts),
                 ("local_error", failed.error),
             ];
-            classes.map(|(class, count)| (labels(&[("nid", &nid), ("class", class)]), i128::from(count)))
+            classes.map(|(class, count)| {
+                (
+                    labels(&[("nid", &nid), ("class", class)]),
+                    i128::from(count),
+                )
+            })
         });
         let help = "Failed attempts that count against the interface, by class.";
         self.family("finerail_ni_failures", help, Kind::Counter, failures);
     }
 
     fn routes(&mut self, routes: &[RouteShow]) {
-        let rows = [(String::new(), i128::try_from(routes.len()).unwrap_or(i128::MAX))];
-        self.family("finerail_routes", "Routes, with or without their own series.", Kind::Gauge, rows);
+        let rows = [(
+            String::new(),
+            i128::try_from(routes.len()).unwrap_or(i128::MAX),
+        )];
+        self.family(
+            "finerail_routes",
+            "Routes, with or without their own series.",
+            Kind::Gauge,
+            rows,
+        );
         let up = routes.iter().take(SERIES_MAX).filter_map(|route| {
             let (net, gateway) = (route.net.to_string(), route.gateway.to_string());
-            Some((labels(&[("net", &net), ("gateway", &gateway)]), is_up(route.state)?))
+            Some((
+                labels(&[("net", &net), ("gateway", &gateway)]),
+                is_up(route.state)?,
+            ))
         });
-        self.family("finerail_route_up", "1 if the route can be used.", Kind::Gauge, up);
+        self.family(
+            "finerail_route_up",
+            "1 if the route can be used.",
+            Kind::Gauge,
+            up,
+        );
     }
 
     fn peers(&mut self, peers: &[&PeerNiShow]) {
         let label = |peer: &PeerNiShow| labels(&[("peer", &peer.nid.to_string())]);
-        let health = peers.iter().filter_map(|one| Some((label(one), one.health?.health_value.into())));
-        self.family("finerail_peer_ni_health", "Health of the peer interface, 0 to 1000.", Kind::Gauge, health);
-        let up = peers.iter().filter_map(|one| Some((label(one), is_up(one.state)?)));
-        self.family("finerail_peer_ni_up", "1 unless the interface was reported down.", Kind::Gauge, up);
+        let health = peers
+            .iter()
+            .filter_map(|one| Some((label(one), one.health?.health_value.into())));
+        self.family(
+            "finerail_peer_ni_health",
+            "Health of the peer interface, 0 to 1000.",
+            Kind::Gauge,
+            health,
+        );
+        let up = peers
+            .iter()
+            .filter_map(|one| Some((label(one), is_up(one.state)?)));
+        self.family(
+            "finerail_peer_ni_up",
+            "1 unless the interface was reported down.",
+            Kind::Gauge,
+            up,
+        );
         let credits = peers.iter().filter_map(|one| {
             let credits = one.credits.as_ref()?;
             Some((label(one), credits.available_tx.into()))
         });
-        let help = "Available transmit credits; a negative value is the number of messages that wait.";
+        let help =
+            "Available transmit credits; a negative value is the number of messages that wait.";
         self.family("finerail_peer_ni_tx_credits", help, Kind::Gauge, credits);
         for (name, of) in [
-            ("sent", (|one| Some(one.statistics?.send_count)) as fn(&PeerNiShow) -> Option<u64>),
+            (
+                "sent",
+                (|one| Some(one.statistics?.send_count)) as fn(&PeerNiShow) -> Option<u64>,
+            ),
             ("received", |one| Some(one.statistics?.recv_count)),
             ("dropped", |one| Some(one.statistics?.drop_count)),
         ] {
-            let rows = peers.iter().filter_map(|one| Some((label(one), of(one)?.into())));
+            let rows = peers
+                .iter()
+                .filter_map(|one| Some((label(one), of(one)?.into())));
             let help = format!("Messages {name}.");
-            self.family(&format!("finerail_peer_ni_{name}_messages"), &help, Kind::Counter, rows);
+            self.family(
+                &format!("finerail_peer_ni_{name}_messages"),
+                &help,
+                Kind::Counter,
+                rows,
+            );
         }
-        let failures = peers.iter().filter_map(|one| Some((one.nid.to_string(), one.health?)));
+        let failures = peers
+            .iter()
+            .filter_map(|one| Some((one.nid.to_string(), one.health?)));
         let failures = failures.flat_map(|(nid, failed)| {
             let classes = [
                 ("remote_dropped", failed.dropped),
@@ -169,7 +292,12 @@ impl Page {
                 ("remote_error", failed.error),
                 ("network_timeout", failed.network_timeout),
             ];
-            classes.map(|(class, count)| (labels(&[("peer", &nid), ("class", class)]), i128::from(count)))
+            classes.map(|(class, count)| {
+                (
+                    labels(&[("peer", &nid), ("class", class)]),
+                    i128::from(count),
+                )
+            })
         });
         let help = "Failed attempts that count against the peer interface, by class.";
         self.family("finerail_peer_ni_failures", help, Kind::Counter, failures);
@@ -208,6 +336,9 @@ fn is_up(status: Option<Status>) -> Option<i128> {
 
 /// Returns labels in braces. Values are NIDs, nets, and names of this program, none of which needs an escape.
 fn labels(labels: &[(&str, &str)]) -> String {
-    let all: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let all: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{value}\""))
+        .collect();
     format!("{{{}}}", all.join(","))
 }

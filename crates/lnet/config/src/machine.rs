@@ -164,7 +164,11 @@ impl Machine {
     /// place of a name does not appear by waiting.
     #[must_use]
     pub fn advice_for_missing(&self, name: &str) -> String {
-        let present: Vec<&str> = self.interfaces.iter().map(|one| one.name.as_str()).collect();
+        let present: Vec<&str> = self
+            .interfaces
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
         let present = present.join(", ");
         let address = name.split(['/', '@']).next().unwrap_or(name);
         let Ok(address) = address.parse::<IpAddr>() else {

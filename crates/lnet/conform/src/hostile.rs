@@ -29,10 +29,26 @@ const STALL: Duration = Duration::from_secs(1);
 /// The attacks of `finerail conform --hostile`.
 pub static ATTACKS: [Check; 6] = [
     attack("half-open", "64 connections that send nothing", half_open),
-    attack("half-hello", "64 connections that send half a handshake", half_hello),
-    attack("connect-flood", "512 connections, each closed at once", connect_flood),
-    attack("unread-replies", "4 MiB of pings whose replies are not read", unread_replies),
-    attack("forged-answers", "2000 answers to messages that the node never sent", forged_answers),
+    attack(
+        "half-hello",
+        "64 connections that send half a handshake",
+        half_hello,
+    ),
+    attack(
+        "connect-flood",
+        "512 connections, each closed at once",
+        connect_flood,
+    ),
+    attack(
+        "unread-replies",
+        "4 MiB of pings whose replies are not read",
+        unread_replies,
+    ),
+    attack(
+        "forged-answers",
+        "2000 answers to messages that the node never sent",
+        forged_answers,
+    ),
     attack("garbage", "64 connections that send random bytes", garbage),
 ];
 
@@ -149,7 +165,11 @@ fn garbage(probe: &mut Probe<'_>) -> Result<(), Stop> {
         });
         let random: Vec<u8> = random.take(1024).collect();
         // Every other connection begins as a node's does.
-        let start = if number % 2 == 0 { probe.request() } else { Vec::new() };
+        let start = if number % 2 == 0 {
+            probe.request()
+        } else {
+            Vec::new()
+        };
         link.send(&[start, random].concat());
     }
     survives(probe, held)

@@ -288,7 +288,9 @@ struct NoPrivilege;
 /// Returns true if an attempt to connect failed because this process lacks the privilege. A filter or a route that
 /// prohibits the connection has the same error number.
 pub(crate) fn lacks_privilege(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<NoPrivilege>())
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<NoPrivilege>())
 }
 
 const fn is_taken(kind: ErrorKind) -> bool {
@@ -305,10 +307,12 @@ fn connect_from(subject: &Subject, port: u16) -> io::Result<TcpStream> {
     // 512 ports serve any number of connections, because only the whole address pair must be
     // unique.
     socket.set_reuse_address(true)?;
-    socket.bind(&local.into()).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => io::Error::new(error.kind(), NoPrivilege),
-        _ => error,
-    })?;
+    socket
+        .bind(&local.into())
+        .map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => io::Error::new(error.kind(), NoPrivilege),
+            _ => error,
+        })?;
     let is_v6 = subject.address.is_ipv6();
     sys::keep_icmp(&socket, is_v6)?;
     let connected = socket.connect_timeout(&subject.address.into(), subject.timeout);

@@ -36,7 +36,10 @@ pub(crate) fn of_change(old: &Site, new: &Site) -> Vec<String> {
     let (of_old, of_new) = (by_name(old), by_name(new));
     let mut by_text: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, old) in &of_old {
-        let Some(new) = of_new.get(name).filter(|new| !new.is_unread && !old.is_unread) else {
+        let Some(new) = of_new
+            .get(name)
+            .filter(|new| !new.is_unread && !old.is_unread)
+        else {
             continue;
         };
         for text in changes(old, new) {
@@ -97,7 +100,9 @@ fn changes(old: &Member, new: &Member) -> Vec<String> {
 
 fn told(by_text: BTreeMap<String, Vec<&str>>) -> Vec<String> {
     let causes = by_text.into_iter();
-    causes.map(|(text, names)| format!("{}: {text}", fold(names))).collect()
+    causes
+        .map(|(text, names)| format!("{}: {text}", fold(names)))
+        .collect()
 }
 
 fn joined<T: ToString>(items: &BTreeSet<T>) -> String {

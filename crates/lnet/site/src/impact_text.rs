@@ -25,11 +25,16 @@ pub const SCREEN: usize = 24;
 #[must_use]
 pub fn impacts_text(impacts: &[Impact], extent: Extent) -> String {
     let is_one = impacts.len() == 1;
-    let (shown, harmless): (Vec<&Impact>, Vec<&Impact>) =
-        impacts.iter().partition(|impact| is_one || impact.has_effect());
+    let (shown, harmless): (Vec<&Impact>, Vec<&Impact>) = impacts
+        .iter()
+        .partition(|impact| is_one || impact.has_effect());
     let mut end = String::new();
     if !harmless.is_empty() {
-        let _infallible = writeln!(end, "{} without any effect", counted(harmless.len(), "failure"));
+        let _infallible = writeln!(
+            end,
+            "{} without any effect",
+            counted(harmless.len(), "failure")
+        );
     }
     let texts = shown.iter().map(|impact| {
         let (mut whole, mut head) = (String::new(), String::new());
@@ -147,7 +152,9 @@ fn ends(changes: &[&Change]) -> String {
     };
     let (from, to) = (names(|one| &one.from), names(|one| &one.to));
     let folded = |names: &BTreeSet<&str>| {
-        let hosts = names.iter().flat_map(|name| fgr::hosts(name).unwrap_or_default());
+        let hosts = names
+            .iter()
+            .flat_map(|name| fgr::hosts(name).unwrap_or_default());
         let hosts: Vec<String> = hosts.collect();
         short(&fold(hosts.iter().map(String::as_str)))
     };

@@ -105,8 +105,18 @@ fn only_interfaces_that_the_list_would_show_are_judged() {
         ("tcp", "", "eth9", &["interface-missing"]),
         ("o2ib", "", "ib0", &["interface-down"]),
         ("tcp", "nid: \"2001:db8::1@tcp\", ", "eth0", &[]),
-        ("tcp", "nid: \"2001:db8:1::1@tcp\", ", "eth1", &["interface-down"]),
-        ("tcp", "nid: \"2001:db8::5@tcp\", ", "ib0", &["interface-down"]),
+        (
+            "tcp",
+            "nid: \"2001:db8:1::1@tcp\", ",
+            "eth1",
+            &["interface-down"],
+        ),
+        (
+            "tcp",
+            "nid: \"2001:db8::5@tcp\", ",
+            "ib0",
+            &["interface-down"],
+        ),
     ];
     for (net, nid, interface, expected) in cases {
         let text = format!(
@@ -114,7 +124,9 @@ fn only_interfaces_that_the_list_would_show_are_judged() {
         );
         let found = findings(&text, Some(machine));
         let codes = found.iter().map(|finding| finding.code);
-        let codes: Vec<&str> = codes.filter(|code| code.starts_with("interface-")).collect();
+        let codes: Vec<&str> = codes
+            .filter(|code| code.starts_with("interface-"))
+            .collect();
         assert_eq!(codes, expected, "{net} {nid}{interface}: {found:#?}");
     }
 }

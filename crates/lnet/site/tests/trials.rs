@@ -14,8 +14,8 @@ use std::fs;
 
 use lnet_site::lint::{Input, lint};
 use lnet_site::{
-    Check, Extent, Reach, SCREEN, Selection, Site, check, difference_text, differences, each_router,
-    impacts_text, reach, what_if,
+    Check, Extent, Reach, SCREEN, Selection, Site, check, difference_text, differences,
+    each_router, impacts_text, reach, what_if,
 };
 
 use common::files_of;
@@ -235,7 +235,10 @@ fn the_effects_of_a_failure_fit_a_screen_and_the_cause_comes_first() {
     }
     let text = impacts_text(&one, Extent::Screen);
     let second = text.lines().nth(1).unwrap();
-    assert!(second.contains("cause: rtr001: no longer forwards between"), "{text}");
+    assert!(
+        second.contains("cause: rtr001: no longer forwards between"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -245,14 +248,20 @@ fn a_difference_names_the_router_that_no_longer_forwards_before_its_effects() {
     };
     let before = files_of(&directory, "");
     let mut after = before.clone();
-    let router = after.iter_mut().find(|file| file.path == "rtr002.yaml").unwrap();
+    let router = after
+        .iter_mut()
+        .find(|file| file.path == "rtr002.yaml")
+        .unwrap();
     assert!(router.text.contains("enable: 1"), "{}", router.text);
     router.text = router.text.replace("enable: 1", "enable: 0");
     let [old, new] = [before, after].map(|files| lnet_site::read(&files).unwrap());
     let text = difference_text(&differences(&old, &new), Extent::Screen);
     assert!(text.lines().count() <= SCREEN, "{text}");
     let second = text.lines().nth(1).unwrap();
-    assert_eq!(second, "  cause: rtr002: no longer forwards (routing is off)");
+    assert_eq!(
+        second,
+        "  cause: rtr002: no longer forwards (routing is off)"
+    );
 }
 
 #[test]

@@ -109,7 +109,11 @@ fn translation(subject: &Subject, me: ProcessId, asker: ProcessId) -> Option<Str
     let own = subject.source;
     // The acceptor replaces the identity only if the source port is above 1023.
     (address != own || subject.privileged).then(|| {
-        let from = if subject.privileged { "a port below 1024 of " } else { "" };
+        let from = if subject.privileged {
+            "a port below 1024 of "
+        } else {
+            ""
+        };
         format!("a connection from {from}{own} arrives there from {address}, port {port}")
     })
 }
@@ -216,7 +220,11 @@ mod tests {
         let moved = id("10.0.5.1@tcp", ProcessId::USER_FLAG | 40_000);
         assert_eq!(seen(false, me), None);
         assert_eq!(seen(false, here), None);
-        assert!(seen(false, moved).unwrap().contains("from 10.0.5.1, port 40000"));
+        assert!(
+            seen(false, moved)
+                .unwrap()
+                .contains("from 10.0.5.1, port 40000")
+        );
         assert!(seen(true, here).unwrap().contains("from a port below 1024"));
         // A node that believes the HELLO.
         assert_eq!(seen(true, id("10.0.0.1@tcp", ProcessId::LUSTRE_PID)), None);

@@ -96,7 +96,10 @@ pub(super) fn try_node(
 /// Returns true if the node answers on another port of its address.
 fn answers_on(port: u16, subject: &Subject) -> bool {
     let address = SocketAddr::new(subject.address.ip(), port);
-    let other = NodeUnderTest::unchecked(Subject { address, ..*subject });
+    let other = NodeUnderTest::unchecked(Subject {
+        address,
+        ..*subject
+    });
     port != subject.address.port() && try_handshake(&mut other.probe()).is_ok()
 }
 
@@ -249,7 +252,9 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
     let Subject {
         address, timeout, ..
     } = subject;
-    let rejection = error.get_ref().and_then(|inner| inner.downcast_ref::<IcmpRejection>());
+    let rejection = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<IcmpRejection>());
     if let Some(rejection) = rejection.filter(|rejection| rejection.is_of_filter()) {
         let seen = format!("the attempt to connect to {address} is rejected by {rejection}");
         return (&catalogue::FIREWALL_REJECTS, seen);

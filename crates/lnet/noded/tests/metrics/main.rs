@@ -442,12 +442,24 @@ fn the_checker_of_prometheus_has_no_complaint() {
         return;
     }
     let (node, _other) = after_traffic();
-    let (_, body) = ask(&serve(&node), b"GET /metrics HTTP/1.1\r\nAccept: */*\r\n\r\n");
+    let (_, body) = ask(
+        &serve(&node),
+        b"GET /metrics HTTP/1.1\r\nAccept: */*\r\n\r\n",
+    );
     let judged = |text: &str| {
         let mut command = Command::new("promtool");
         command.args(["check", "metrics"]).stdin(Stdio::piped());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
         child.wait_with_output().unwrap()
     };
     let found = judged(&body);

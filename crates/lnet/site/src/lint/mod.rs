@@ -103,11 +103,7 @@ fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<Source<'a>>, LintError> {
     inputs.iter().map(Source::read).collect()
 }
 
-fn report(
-    inputs: &[Input<'_>],
-    sources: &[Source<'_>],
-    count: impl Fn(usize) -> usize,
-) -> Report {
+fn report(inputs: &[Input<'_>], sources: &[Source<'_>], count: impl Fn(usize) -> usize) -> Report {
     let nodes = sources.iter().zip(0..);
     let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
     let nodes: Vec<Node<'_>> = nodes.collect();

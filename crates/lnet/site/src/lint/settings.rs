@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use lnet_types::{Net, Nid};
 
+use crate::lint::Input;
 use crate::lint::node::Node;
 use crate::lint::source::{LintError, Source};
-use crate::lint::Input;
 
 /// A local NI of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ pub fn settings(input: &Input<'_>) -> Result<Settings, LintError> {
     let routes = node.routes.iter();
     Ok(Settings {
         nis: nis.collect(),
-        routes: routes.map(|route| (route.show.net, route.show.gateway)).collect(),
+        routes: routes
+            .map(|route| (route.show.net, route.show.gateway))
+            .collect(),
         port: source.port,
         is_partial: node.is_partial(),
     })

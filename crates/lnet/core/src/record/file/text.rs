@@ -115,7 +115,10 @@ fn words(name: &str) -> String {
         if one.is_uppercase() && at > 0 && !words.ends_with(' ') {
             words.push(' ');
         }
-        words.extend(one.to_lowercase().map(|one| if one == '_' { ' ' } else { one }));
+        words.extend(
+            one.to_lowercase()
+                .map(|one| if one == '_' { ' ' } else { one }),
+        );
     }
     words
 }
@@ -228,7 +231,11 @@ mod tests {
             assert_eq!(marks, None, "{text}");
             assert_eq!(text.to_lowercase(), *text);
         }
-        assert!(told[0].starts_with("remove route: net o2ib, gateway "), "{}", told[0]);
+        assert!(
+            told[0].starts_with("remove route: net o2ib, gateway "),
+            "{}",
+            told[0]
+        );
         assert_eq!(told[1..2], ["hold rules"]);
         assert_eq!(told[3], "remote timeout");
     }

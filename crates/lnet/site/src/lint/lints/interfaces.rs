@@ -8,8 +8,8 @@ use lnet_config::{Ip2Nets, Status, Step};
 use lnet_types::{Net, Nid};
 
 use crate::lint::catalogue::{
-    HOST_PREFIXES, INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH, IP2NETS_PASSED_OVER,
-    NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
+    HOST_PREFIXES, INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH,
+    IP2NETS_PASSED_OVER, NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
@@ -210,7 +210,8 @@ pub(super) fn is_host_prefix(ip: IpAddr, prefix: Option<u8>) -> bool {
 /// routes by source address.
 pub(super) fn host_prefixes(node: &Node<'_>) -> Vec<Finding> {
     let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
-    let alone = with_ip.filter(|(_, ip)| !ip.is_loopback() && is_host_prefix(*ip, prefix(node, *ip)));
+    let alone =
+        with_ip.filter(|(_, ip)| !ip.is_loopback() && is_host_prefix(*ip, prefix(node, *ip)));
     let nis: Vec<&Ni<'_>> = alone.map(|(ni, _)| ni).take(COMPARED_MAX).collect();
     let [_, second, ..] = nis[..] else {
         return Vec::new();

@@ -52,7 +52,11 @@ const FAILED_MANY: u64 = 100;
 /// Reports messages that failed since the node started, most frequent class first, with what each class means. With an
 /// earlier reading, [`failures_rise`] reports instead.
 pub(super) fn messages_failed(node: &Node<'_>) -> Vec<Finding> {
-    let Some(counts) = node.document().statistics.filter(|_| node.earlier().is_none()) else {
+    let Some(counts) = node
+        .document()
+        .statistics
+        .filter(|_| node.earlier().is_none())
+    else {
         return Vec::new();
     };
     let (total, failed) = failed(&counts);
@@ -113,7 +117,10 @@ fn failed(counts: &NodeStats) -> (u64, String) {
         .iter()
         .fold(0_u64, |sum, (count, _)| sum.saturating_add(*count));
     let some = classes.iter().filter(|(count, _)| *count > 0);
-    (total, listed(some.map(|(count, what)| format!("{count} {what}"))))
+    (
+        total,
+        listed(some.map(|(count, what)| format!("{count} {what}"))),
+    )
 }
 
 /// Reports what failed between an earlier reading of the same node and this one: of the whole node, and at each NI.
@@ -132,7 +139,10 @@ pub(super) fn failures_rise(node: &Node<'_>) -> Vec<Finding> {
     let path = [Step::Key("statistics")];
     if let Some(counts) = since.document.statistics {
         let (total, failed) = failed(&counts);
-        let sent = format!("{} messages were sent, {} resent", counts.send_count, counts.resend_count);
+        let sent = format!(
+            "{} messages were sent, {} resent",
+            counts.send_count, counts.resend_count
+        );
         let made = match total {
             0 => {
                 let reason = format!(
@@ -144,7 +154,12 @@ pub(super) fn failures_rise(node: &Node<'_>) -> Vec<Finding> {
             }
             _ => {
                 let reason = format!("between the two readings{zeroed}: {failed}; {sent}");
-                node.finding(&FAILURES_RISE, &path, reason, FAILURES_RISE.helps.to_owned())
+                node.finding(
+                    &FAILURES_RISE,
+                    &path,
+                    reason,
+                    FAILURES_RISE.helps.to_owned(),
+                )
             }
         };
         found.push(made);
@@ -163,7 +178,10 @@ fn rises_of_nis(node: &Node<'_>, earlier: &Document) -> Vec<Finding> {
         let now = ni.show?.health?;
         let rise = risen(local(&now), local(&then(ni.nid)?));
         let path = [ni.path.as_slice(), &[Step::Key("health stats")]].concat();
-        let reason = format!("local NI {} counted since the earlier reading: {rise}", Node::label(ni));
+        let reason = format!(
+            "local NI {} counted since the earlier reading: {rise}",
+            Node::label(ni)
+        );
         let fix = "check the interface, its cable and its driver".to_owned();
         (!rise.is_empty()).then(|| node.finding(&FAILURES_RISE, &path, reason, fix))
     });
@@ -188,8 +206,14 @@ fn rises_of_peers(node: &Node<'_>, earlier: &Document) -> Vec<Finding> {
             let steps = [Step::Key("peer"), Step::Item(at), Step::Key("peer ni")];
             let last = [Step::Item(item), Step::Key("health stats")];
             let path = [steps.as_slice(), &last].concat();
-            let reason = format!("peer NI {} counted since the earlier reading: {rise}", ni.nid);
-            let fix = format!("lnetctl ping {}; then `finerail doctor {}` from this machine", ni.nid, ni.nid);
+            let reason = format!(
+                "peer NI {} counted since the earlier reading: {rise}",
+                ni.nid
+            );
+            let fix = format!(
+                "lnetctl ping {}; then `finerail doctor {}` from this machine",
+                ni.nid, ni.nid
+            );
             found.push(node.finding(&FAILURES_RISE, &path, reason, fix));
         }
     }
