@@ -98,7 +98,7 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
     if args.interval.is_zero() {
         bail!("--interval 0s leaves no time between two readings");
     }
-    let mut reading = args.read(None)?;
+    let reading = args.read(None)?;
     if args.once {
         tell(&reading.findings, &BTreeSet::new())?;
         let mut findings = reading.findings.iter();
@@ -129,24 +129,34 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
         )?;
     }
     let mut known = BTreeSet::new();
+    let (mut earlier, mut complained) = (None, None);
+    let mut next = Ok(reading);
     loop {
-        let made = Page::of(&reading.document, &reading.findings, seconds_now());
+        let made = match next {
+            Ok(Reading {
+                node,
+                findings,
+                document,
+            }) => {
+                tell(&findings, &known)?;
+                known = findings.iter().map(identity).collect();
+                (earlier, complained) = (Some(node), None);
+                Page::of(&document, &findings, seconds_now())
+            }
+            Err(error) => {
+                let text = format!("{error:#}");
+                if complained.as_ref() != Some(&text) {
+                    complaint(&text);
+                    complained = Some(text);
+                }
+                Page::unread(seconds_now())
+            }
+        };
         *page.lock().unwrap_or_else(PoisonError::into_inner) = made;
-        tell(&reading.findings, &known)?;
-        known = reading.findings.iter().map(identity).collect();
         if signals.wait_at_most(args.interval) {
             return Ok(ExitCode::SUCCESS);
         }
-        match args.read(Some(&reading.node)) {
-            Ok(next) => reading = next,
-            Err(error) => {
-                complaint(&format!("{error:#}"));
-                *page.lock().unwrap_or_else(PoisonError::into_inner) = Page::unread(seconds_now());
-                if signals.wait_at_most(args.interval) {
-                    return Ok(ExitCode::SUCCESS);
-                }
-            }
-        }
+        next = args.read(earlier.as_ref());
     }
 }
 

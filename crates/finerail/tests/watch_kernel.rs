@@ -49,6 +49,14 @@ fn page(port: u16) -> String {
     text
 }
 
+/// Returns when LNet was read, as the page says.
+fn read_at(page: &str) -> u64 {
+    let mut times = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("lnet_reading_time_seconds "));
+    times.next().unwrap().parse().unwrap()
+}
+
 /// Makes a program of this name that prints what stands in files named by its arguments.
 fn program(directory: &Path, name: &str) {
     let script = format!("#!/bin/sh\ncat \"{}/$1.out\"\n", directory.display());
@@ -119,5 +127,22 @@ fn commands_are_read_on_a_timer_and_served_with_what_rises() {
         page(port).contains("lnet_reading_ok 0\n").then_some(())
     });
     watch.wait_for_error("shows nothing here");
-    watch.stop().expect_code(0);
+    // It stays so until LNet is back, and is said once.
+    let then = read_at(&page(port));
+    let later = eventually("the next reading", || {
+        let page = page(port);
+        (read_at(&page) > then).then_some(page)
+    });
+    assert!(later.contains("lnet_reading_ok 0\n"), "{later}");
+    fs::write(at("net.out"), NET).unwrap();
+    eventually("the page has numbers again", || {
+        page(port).contains("lnet_reading_ok 1\n").then_some(())
+    });
+    let ended = watch.stop().expect_code(0);
+    assert_eq!(
+        ended.err.matches("shows nothing here").count(),
+        1,
+        "{}",
+        ended.err
+    );
 }

@@ -184,14 +184,28 @@ impl Direction {
     /// Describes the paths and the redundancy in a few words.
     #[must_use]
     pub fn told(&self) -> String {
-        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let paths = folded(&self.paths);
         let ways = crate::text::counted(self.ways, "way");
         match self.verdict {
             Verdict::None => "nothing arrives".to_owned(),
-            Verdict::Some => format!("some arrive: {} ({ways})", paths.join("; ")),
-            Verdict::All => format!("{} ({ways})", paths.join("; ")),
+            Verdict::Some => format!("some arrive: {paths} ({ways})"),
+            Verdict::All => format!("{paths} ({ways})"),
         }
     }
+}
+
+/// Returns paths in words, those by one gateway each with the gateways as a host list.
+fn folded(paths: &BTreeSet<String>) -> String {
+    let gateway = |path: &String| {
+        let name = path.strip_prefix("by ")?;
+        (!name.contains(", then ")).then(|| name.to_owned())
+    };
+    let gateways: Vec<String> = paths.iter().filter_map(gateway).collect();
+    let others = paths.iter().filter(|path| gateway(path).is_none());
+    let names = fold(gateways.iter().map(String::as_str));
+    let by = (!names.is_empty()).then(|| format!("by {names}"));
+    let all: Vec<String> = others.cloned().chain(by).collect();
+    all.join("; ")
 }
 
 /// The differences between the behaviour of two sites.

@@ -37,11 +37,20 @@ pub fn impacts_text(impacts: &[Impact], extent: Extent) -> String {
         );
     }
     let texts = shown.iter().map(|impact| {
-        let (mut whole, mut head) = (String::new(), String::new());
-        impact.write_head(&mut head);
-        whole.push_str(&head);
+        let head = impact.head();
+        let mut whole = head.clone();
+        for cause in &impact.causes {
+            wrapped(&mut whole, "  ", &format!("cause: {cause}"));
+        }
+        // Directions with fewer paths have moved, too, which goes without saying.
+        let thinner = impact.thinner.iter().map(Change::ends);
+        let thinner: BTreeSet<(&str, &str)> = thinner.collect();
         for (name, changes) in impact.kinds() {
-            list(&mut whole, name, changes, extent);
+            let is_said = |one: &&Change| {
+                extent == Extent::Screen && name == MOVED && thinner.contains(&one.ends())
+            };
+            let changes = changes.iter().filter(|one| !is_said(one));
+            list(&mut whole, name, &changes.collect::<Vec<_>>(), extent);
         }
         (whole, head)
     });
@@ -56,13 +65,16 @@ pub fn impacts_text(impacts: &[Impact], extent: Extent) -> String {
     }
 }
 
+/// The name of changes to other paths.
+const MOVED: &str = "moved";
+
 impl Impact {
     fn kinds(&self) -> [(&'static str, &[Change]); 5] {
         [
             ("lost", &self.lost),
             ("lost in part", &self.partly),
             ("fewer paths", &self.thinner),
-            ("moved", &self.moved),
+            (MOVED, &self.moved),
             ("one-sided", &self.asymmetric),
         ]
     }
@@ -71,8 +83,8 @@ impl Impact {
         self.kinds().iter().any(|(_, changes)| !changes.is_empty())
     }
 
-    /// Writes what fails, how many directions that affects, and what gateways no longer do.
-    fn write_head(&self, text: &mut String) {
+    /// Returns the line with what fails, and how many directions that affects.
+    fn head(&self) -> String {
         let kinds = self.kinds().into_iter();
         let kinds = kinds.filter(|(_, changes)| !changes.is_empty());
         let counts = kinds.map(|(name, all)| format!("{} {name}", counted(all.len(), "direction")));
@@ -81,10 +93,14 @@ impl Impact {
             true => "nothing changes".to_owned(),
             false => counts.join(", "),
         };
-        let _infallible = writeln!(text, "without {}: {told}", short(&self.failed));
-        for cause in &self.causes {
-            wrapped(text, "  ", &format!("cause: {cause}"));
-        }
+        format!("without {}: {told}\n", short(&self.failed))
+    }
+}
+
+impl Change {
+    /// Returns the sender and the destination.
+    fn ends(&self) -> (&str, &str) {
+        (&self.from, &self.to)
     }
 }
 
@@ -98,8 +114,13 @@ pub fn difference_text(difference: &SiteDifference, extent: Extent) -> String {
             format!("{directions} changed\n")
         }
     };
+    let label = if difference.is_empty() {
+        "without effect"
+    } else {
+        "cause"
+    };
     for cause in &difference.causes {
-        wrapped(&mut text, "  ", &format!("cause: {cause}"));
+        wrapped(&mut text, "  ", &format!("{label}: {cause}"));
     }
     for (what, names) in [
         ("added", &difference.added),
@@ -110,7 +131,8 @@ pub fn difference_text(difference: &SiteDifference, extent: Extent) -> String {
             let _infallible = writeln!(text, "{what}: {}", short(names));
         }
     }
-    list(&mut text, "changed", &difference.changes, extent);
+    let changes: Vec<&Change> = difference.changes.iter().collect();
+    list(&mut text, "changed", &changes, extent);
     match extent {
         Extent::All => text,
         Extent::Screen => cut(&text),
@@ -118,7 +140,7 @@ pub fn difference_text(difference: &SiteDifference, extent: Extent) -> String {
 }
 
 /// Lists changes: each one, or those with the same paths before and after together.
-fn list(text: &mut String, name: &str, changes: &[Change], extent: Extent) {
+fn list(text: &mut String, name: &str, changes: &[&Change], extent: Extent) {
     if extent == Extent::All {
         for change in changes {
             let ends = format!("{} -> {}", change.from, change.to);
@@ -127,7 +149,7 @@ fn list(text: &mut String, name: &str, changes: &[Change], extent: Extent) {
         return;
     }
     let mut groups: BTreeMap<(&str, &str), Vec<&Change>> = BTreeMap::new();
-    for change in changes {
+    for &change in changes {
         let key = (change.before.as_str(), change.after.as_str());
         groups.entry(key).or_default().push(change);
     }
