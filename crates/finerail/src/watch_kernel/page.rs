@@ -187,6 +187,10 @@ impl Page {
                 rows,
             );
         }
+        self.ni_failures(nis);
+    }
+
+    fn ni_failures(&mut self, nis: &[&NiShow]) {
         let failures = nis
             .iter()
             .filter_map(|ni| Some((ni.config.nid?.to_string(), ni.health?)));
