@@ -418,7 +418,7 @@ impl MetricsArgs {
 
 /// Parses the address of `--metrics`. A port alone means 127.0.0.1: metrics show which nodes talk to each
 /// other, so they leave the machine only if the user names another address.
-fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+pub fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }

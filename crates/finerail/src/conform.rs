@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lnet_conform::{
-    CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict, Way,
+    ATTACKS, CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict,
+    Way,
 };
 use lnet_node::NodeOptions;
 use lnet_types::Nid;
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 use crate::common::{NEGATIVE, Negative, print_bytes};
 use crate::doctor::examinable;
-use crate::ping::{endpoint_address, own_address, seconds};
+use crate::ping::{endpoint_address, is_here, own_address, seconds};
 
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
@@ -37,6 +38,7 @@ Examples
   finerail conform --intrusive --port 9988 127.0.0.2@tcp
   finerail conform --only ping-valid,push-ack --intrusive --json 10.1.0.2@tcp
   finerail conform --list
+  finerail conform --hostile --port 9988 127.0.0.2@tcp       what does a node of your own survive?
 
 Exit code: 0 no check failed twice, 1 a check did or the node did not answer, 2 wrong usage.
 ")]
@@ -47,6 +49,13 @@ pub(crate) struct ConformArgs {
     /// Run also the checks that a kernel logs, that make the node close connections, or that leave a peer in the node
     #[arg(long)]
     intrusive: bool,
+    /// Attack the node in place of checking it: bounded floods, forged answers, replies that are not read, half-open
+    /// connections. An attack passes if the node still answers. Only for a node of your own
+    #[arg(long, conflicts_with = "intrusive")]
+    hostile: bool,
+    /// With --hostile: the node on another machine is your own
+    #[arg(long, requires = "hostile")]
+    own: bool,
     /// Run only these checks
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
@@ -81,13 +90,18 @@ pub(crate) struct ConformArgs {
 /// Runs `finerail conform`.
 pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     let Some(nid) = args.nid else {
-        print_bytes(list(args.json)?.as_bytes(), &mut io::stdout())?;
+        print_bytes(list(args.table(), args.json)?.as_bytes(), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     };
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
     let chosen = args.chosen()?;
+    if args.hostile && !args.own && nid.ip().is_some_and(|address| !is_here(address)) {
+        bail!(
+            "{nid} is on another machine: --hostile loads a node, and needs --own if that node is your own"
+        );
+    }
     let node = NodeUnderTest::new(args.subject(nid)?).map_err(|error| match error {
         SetupError::NotTcp(_) => error.into(),
         _ => anyhow::Error::new(Negative(error.to_string())),
@@ -121,13 +135,18 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
 impl ConformArgs {
     fn chosen(&self) -> anyhow::Result<Vec<&'static Check>> {
         for name in &self.only {
-            if !CHECKS.iter().any(|check| check.id == name) {
+            if !self.table().iter().any(|check| check.id == name) {
                 bail!("there is no check '{name}'; --list prints all checks");
             }
         }
         let is_chosen =
             |check: &&Check| self.only.is_empty() || self.only.iter().any(|name| name == check.id);
-        Ok(CHECKS.iter().filter(is_chosen).collect())
+        Ok(self.table().iter().filter(is_chosen).collect())
+    }
+
+    /// Returns the table that the names of checks come from.
+    fn table(&self) -> &'static [Check] {
+        if self.hostile { &ATTACKS } else { CHECKS }
     }
 
     fn subject(&self, nid: Nid) -> anyhow::Result<Subject> {
@@ -149,7 +168,7 @@ impl ConformArgs {
     }
 
     fn make(&self, node: &NodeUnderTest, check: &Check) -> Option<Outcome> {
-        let may = self.intrusive || check.risk == Risk::Safe;
+        let may = self.intrusive || self.hostile || check.risk == Risk::Safe;
         may.then(|| node.run(check))
     }
 
@@ -367,9 +386,9 @@ fn row(exchange: &Exchange) -> ExchangeRow {
 }
 
 /// Lists all checks, one a line or as JSON.
-fn list(json: bool) -> anyhow::Result<String> {
+fn list(table: &[Check], json: bool) -> anyhow::Result<String> {
     if json {
-        let rows: Vec<CheckRow> = CHECKS.iter().map(CheckRow::of).collect();
+        let rows: Vec<CheckRow> = table.iter().map(CheckRow::of).collect();
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
     }
     let line = |check: &Check| {
@@ -382,5 +401,5 @@ fn list(json: bool) -> anyhow::Result<String> {
         } = check;
         format!("{id:<24} {rules:<16} {risk:<10} {title}\n")
     };
-    Ok(CHECKS.iter().map(line).collect())
+    Ok(table.iter().map(line).collect())
 }

@@ -3,6 +3,8 @@
 //! The exit codes are those of the converter of kernel distributions: 0 success, 1 nothing to convert or wrong
 //! usage, 2 the input could not be parsed.
 
+mod own;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,13 +15,16 @@ use lnet_config::ConfigError;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind, Proof};
 
 use crate::common::{NEGATIVE, Negative, complaint, print_bytes, read_standard_input, read_text};
+use own::Own;
 
 /// Arguments of `finerail convert`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   finerail convert /etc/modprobe.d/lnet.conf > /etc/lnet.conf
   finerail convert 'tcp0(eth0) 10.0.0.*; o2ib0(ib0) 192.168.[1-2].*'
-  finerail convert --to modprobe /etc/lnet.conf")]
+  finerail convert --to modprobe /etc/lnet.conf
+  finerail convert --for mgs1@tcp > /etc/lnet.conf          what this machine needs to reach that node
+  finerail convert --for mgs1@tcp --to routes | sh -e       if several interfaces lead to it")]
 pub(crate) struct ConvertArgs {
     /// The input: a file of modprobe.d, `networks=…`, `routes=…`, the value of ip2nets, or
     /// YAML with `--to modprobe`. With `-` or without an argument: standard input
@@ -28,6 +33,10 @@ pub(crate) struct ConvertArgs {
     /// The output format
     #[arg(long, value_enum, default_value_t = Form::Yaml, value_name = "FORM")]
     to: Form,
+    /// Write the configuration that this machine needs to reach this node, from its interfaces and routes; a host name
+    /// can stand for the address
+    #[arg(long = "for", value_name = "NID", conflicts_with_all = ["input", "modprobe", "networks", "ip2nets", "routes", "default_hop", "interface"])]
+    own: Option<String>,
     /// A file of modprobe.d; repeatable
     #[arg(short, long, value_name = "FILE")]
     modprobe: Vec<PathBuf>,
@@ -61,6 +70,8 @@ enum Form {
     Yaml,
     /// Lines for a file of modprobe.d
     Modprobe,
+    /// With --for: commands that let each of several interfaces send for its own address
+    Routes,
 }
 
 /// Prints what is wrong with the arguments. The exit code is 1, as for the converter of kernel distributions,
@@ -72,9 +83,13 @@ pub(crate) fn usage(error: &clap::Error) -> u8 {
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
+    if let Some(target) = &args.own {
+        return for_node(target, args.to);
+    }
     let converted = match args.to {
         Form::Yaml => to_yaml(args)?,
         Form::Modprobe => to_modprobe(args)?,
+        Form::Routes => bail!(Negative("--to routes goes with --for NID".to_owned())),
     };
     for note in converted.left_out {
         complaint(&format!("left out: {note}"));
@@ -93,6 +108,25 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         None => {}
     }
     print_bytes(converted.text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what this machine needs to reach a node.
+fn for_node(target: &str, form: Form) -> anyhow::Result<ExitCode> {
+    let own = Own::find(target)?;
+    let text = match form {
+        Form::Yaml => own.yaml(),
+        Form::Modprobe => {
+            let config = lnet_config::parse(&own.yaml());
+            let config = config.map_err(|error| anyhow!("{}", error.render("result")))?;
+            ModuleOptions::from_config(&config).0.to_modprobe()?
+        }
+        Form::Routes => own.routes()?,
+    };
+    for note in own.notes().iter().filter(|_| form != Form::Routes) {
+        complaint(note);
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }
 

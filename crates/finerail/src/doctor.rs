@@ -1,5 +1,7 @@
 //! `finerail doctor`: finds out what keeps this machine from using a node.
 
+mod own;
+
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lnet_config::RouteConfig;
 use lnet_conform::{
     Diagnosis, Examination, Finding, NAME_UNKNOWN, NO_WAY, SetupError, Step, Subject, examine,
     examine_through,
@@ -19,9 +20,10 @@ use lnet_node::NodeOptions;
 use lnet_types::{LndType, Nid};
 use serde::Serialize;
 
-use crate::common::{NEGATIVE, complaint, print_bytes, read_config};
+use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
 use crate::ping::{endpoint_address, own_address, seconds};
+use own::Own;
 
 /// Arguments of `finerail doctor`.
 #[derive(clap::Args)]
@@ -33,12 +35,17 @@ at most that it rejected a connection.
 Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, \
 which needs CAP_NET_BIND_SERVICE or root. Without it only the path to the port is examined.
 
+With --config the doctor also examines the document of this machine's own node (YAML, or options of the \
+kernel module): it compares it with the interfaces and routes of this machine, and takes the port, the \
+source address and the gateways from it.
+
 Examples
   finerail doctor --privileged 10.1.0.2@tcp
   finerail doctor --port 9988 127.0.0.2@tcp
   finerail doctor --privileged --listen mds1@tcp        can the node connect to this machine?
   finerail doctor --ports 988,1018,1023 --json 10.1.0.2@tcp
   finerail doctor --privileged --gateway 10.1.0.9@tcp 10.2.0.2@o2ib       through a router
+  finerail doctor --privileged --config /etc/lnet.conf mgs1@tcp           as this machine's node would
 
 Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
 ")]
@@ -46,14 +53,9 @@ pub(crate) struct DoctorArgs {
     /// The nodes to examine; host names can stand for addresses
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     nids: Vec<String>,
-    /// TCP port of the nodes
-    #[arg(
-        long,
-        value_name = "PORT",
-        default_value_t = NodeOptions::LNET_PORT,
-        value_parser = clap::value_parser!(u16).range(1..)
-    )]
-    port: u16,
+    /// TCP port of the nodes [default: accept_port of --config, or 988]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// Test whether these TCP ports can be reached, too
     #[arg(
         long,
@@ -72,7 +74,8 @@ pub(crate) struct DoctorArgs {
     /// Examine the nodes through this router, after the router itself
     #[arg(long, short, value_name = "NID", value_delimiter = ',', conflicts_with_all = ["config", "listen", "ports"])]
     gateway: Vec<Nid>,
-    /// Examine nodes on other networks through the gateways of the routes in this configuration
+    /// The document of this machine's own node: examine it, and examine the nodes as it would reach them, those on other
+    /// networks through the gateways of its routes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "ports"])]
     config: Option<PathBuf>,
     /// Connect from the address of this local NID
@@ -97,17 +100,20 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
-    let config = args.config.as_deref().map(read_config).transpose()?;
-    let routes = config.map_or_else(Vec::new, |config| config.routes);
+    let targets = args.targets()?;
+    let own = args.config.as_deref().map(Own::read).transpose()?;
+    if let Some(own) = own.as_ref().filter(|_| !args.json) {
+        print_bytes(own.text().as_bytes(), &mut io::stdout())?;
+    }
     let mut examined_nodes: Vec<Examined> = Vec::new();
-    for target in args.targets()? {
+    for target in targets {
         let resolved = args.resolve(target)?;
         let nid = resolved.name();
         if examined_nodes.iter().any(|node| node.nid == nid) {
             complaint(&format!("{nid} is given more than once, and examined once"));
             continue;
         }
-        for examined in args.examine_node(resolved, &routes)? {
+        for examined in args.examine_node(resolved, own.as_ref())? {
             if !args.json {
                 print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
             }
@@ -115,14 +121,15 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        let rows: Vec<Row<'_>> = examined_nodes.iter().map(Examined::row).collect();
+        let nodes = examined_nodes.iter().map(Examined::row);
+        let rows: Vec<Row<'_>> = own.iter().map(Own::row).chain(nodes).collect();
         let text = serde_json::to_string_pretty(&rows)? + "\n";
         print_bytes(text.as_bytes(), &mut io::stdout())?;
     }
     let healthy = examined_nodes
         .iter()
         .all(|node| node.diagnosis.findings.is_empty());
-    Ok(if healthy {
+    Ok(if healthy && own.is_none_or(|own| own.is_right()) {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NEGATIVE)
@@ -141,21 +148,19 @@ impl DoctorArgs {
     }
 
     /// Examines a node; through gateways if there are some, with a report about each gateway before it.
-    fn examine_node(
-        &self,
-        resolved: Resolved,
-        routes: &[RouteConfig],
-    ) -> anyhow::Result<Vec<Examined>> {
+    fn examine_node(&self, resolved: Resolved, own: Option<&Own>) -> anyhow::Result<Vec<Examined>> {
         let (nid, told) = match resolved {
             Resolved::Given(nid) => (nid, None),
             Resolved::Found(nid, told) => (nid, Some(told)),
             Resolved::Unknown(text, finding) => return Ok(vec![Examined::unknown(text, finding)]),
         };
-        let gateways = self.gateways(nid, routes);
+        let gateways = self.gateways(nid, own);
         let mut examined = match &gateways[..] {
-            [] => vec![self.directly(nid)?],
+            [] => vec![self.directly(nid, own)?],
             gateways => {
-                let through = gateways.iter().map(|&gateway| self.through(nid, gateway));
+                let through = gateways
+                    .iter()
+                    .map(|&gateway| self.through(nid, gateway, own));
                 let through: Vec<Vec<Examined>> = through.collect::<anyhow::Result<_>>()?;
                 through.into_iter().flatten().collect()
             }
@@ -169,31 +174,38 @@ impl DoctorArgs {
     }
 
     /// Returns the gateways to a node: those that were given, or those of the routes to its network.
-    fn gateways(&self, nid: Nid, routes: &[RouteConfig]) -> Vec<Nid> {
-        let routes = routes.iter().filter(|route| route.net == nid.net());
-        let known = routes.map(|route| route.gateway);
+    fn gateways(&self, nid: Nid, own: Option<&Own>) -> Vec<Nid> {
+        let known = own.into_iter().flat_map(|own| own.gateways(nid));
         let mut gateways: Vec<Nid> = self.gateway.iter().copied().chain(known).collect();
         gateways.sort_unstable();
         gateways.dedup();
         gateways
     }
 
-    fn directly(&self, nid: Nid) -> anyhow::Result<Examined> {
-        let examination = match self.checked(nid)? {
+    fn directly(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examined> {
+        let examination = match self.checked(nid, own)? {
             Ok(examination) => examination,
             Err(unreached) => return Ok(unreached),
         };
-        let diagnosis = examine(&examination, |step| self.announce(nid, step))?;
+        let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
+        diagnosis.findings.extend(self.of_own(nid, own));
         Ok(Examined::new(nid, examination.subject, diagnosis))
     }
 
-    fn through(&self, nid: Nid, gateway: Nid) -> anyhow::Result<Vec<Examined>> {
-        let examination = match self.checked(examinable(gateway)?)? {
+    /// Returns what the own document has wrong for a node that is dialled directly.
+    fn of_own(&self, nid: Nid, own: Option<&Own>) -> Vec<Finding> {
+        own.map_or_else(Vec::new, |own| own.findings_for(nid, self.port(Some(own))))
+    }
+
+    fn through(&self, nid: Nid, gateway: Nid, own: Option<&Own>) -> anyhow::Result<Vec<Examined>> {
+        let examination = match self.checked(examinable(gateway)?, own)? {
             Ok(examination) => examination,
             Err(unreached) => return Ok(vec![unreached]),
         };
         let subject = examination.subject;
-        let [near, far] = examine_through(&examination, nid, |step| self.announce(gateway, step))?;
+        let announce = |step| self.announce(gateway, step);
+        let [mut near, far] = examine_through(&examination, nid, announce)?;
+        near.findings.extend(self.of_own(gateway, own));
         Ok(vec![
             Examined::new(gateway, subject, near),
             Examined::new(nid, subject, far),
@@ -202,8 +214,12 @@ impl DoctorArgs {
 
     /// Returns the examination of a node, or the finding that the system has no route to the address, so that the
     /// other nodes are still examined.
-    fn checked(&self, nid: Nid) -> anyhow::Result<Result<Examination, Examined>> {
-        match self.examination(nid) {
+    fn checked(
+        &self,
+        nid: Nid,
+        own: Option<&Own>,
+    ) -> anyhow::Result<Result<Examination, Examined>> {
+        match self.examination(nid, own) {
             Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
@@ -245,14 +261,24 @@ impl DoctorArgs {
         Ok(Resolved::Unknown(text, Finding { kind, seen }))
     }
 
-    fn examination(&self, nid: Nid) -> anyhow::Result<Examination> {
+    /// Returns the port of the nodes.
+    fn port(&self, own: Option<&Own>) -> u16 {
+        let port = self.port.or_else(|| own?.port());
+        port.unwrap_or(NodeOptions::LNET_PORT)
+    }
+
+    fn examination(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examination> {
+        let port = self.port(own);
         let Some(address) = nid.ip() else {
             bail!(SetupError::NotTcp(nid));
         };
         let source = match self.source {
             Some(source) if source == nid => bail!("--source {source} is the node to examine"),
             Some(source) => own_address(source)?,
-            None => endpoint_address(address, self.port)?,
+            None => match own.and_then(|own| own.source(nid, port)) {
+                Some(source) => source,
+                None => endpoint_address(address, port)?,
+            },
         };
         let globals = Globals {
             transaction_timeout: Duration::from_secs(self.transaction_timeout.into()),
@@ -262,7 +288,7 @@ impl DoctorArgs {
         Ok(Examination {
             subject: Subject {
                 nid,
-                address: SocketAddr::new(address, self.port),
+                address: SocketAddr::new(address, port),
                 source,
                 privileged: self.privileged,
                 timeout: Duration::from_secs_f64(self.timeout),
@@ -351,8 +377,7 @@ impl Examined {
     fn text(&self) -> String {
         let mut text = format!("{}\n", self.nid);
         for Step { name, tested, seen } in &self.diagnosis.steps {
-            let not = if *tested { "" } else { "not tested: " };
-            text.push_str(&format!("  {name:<13} {not}{seen}\n"));
+            text.push_str(&Self::step_text(name, *tested, seen));
         }
         for Finding { kind, seen } in &self.diagnosis.findings {
             text.push_str(&format!(
@@ -360,12 +385,22 @@ impl Examined {
                 kind.severity, kind.name, kind.finds, kind.helps
             ));
         }
-        let end = match self.diagnosis.findings.len() {
-            0 => "no findings".to_owned(),
-            1 => "1 finding".to_owned(),
-            several => format!("{several} findings"),
-        };
-        text + &format!("{}: {end}\n", self.nid)
+        text + &Self::end_text(&self.nid, self.diagnosis.findings.len())
+    }
+
+    /// Returns the line of a step.
+    fn step_text(name: &str, tested: bool, seen: &str) -> String {
+        let not = if tested { "" } else { "not tested: " };
+        format!("  {name:<13} {not}{seen}\n")
+    }
+
+    /// Returns the last line of a report.
+    fn end_text(name: &str, findings: usize) -> String {
+        match findings {
+            0 => format!("{name}: no findings\n"),
+            1 => format!("{name}: 1 finding\n"),
+            several => format!("{name}: {several} findings\n"),
+        }
     }
 
     fn row(&self) -> Row<'_> {
@@ -379,7 +414,7 @@ impl Examined {
             severity: finding.kind.severity.to_string(),
             seen: finding.seen.clone(),
             means: finding.kind.finds,
-            to_do: finding.kind.helps,
+            to_do: finding.kind.helps.to_owned(),
         };
         Row {
             nid: &self.nid,
@@ -415,5 +450,5 @@ struct FindingRow {
     severity: String,
     seen: String,
     means: &'static str,
-    to_do: &'static str,
+    to_do: String,
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use files_lnet::Printable;
-use lnet_site::lint::{Input, Report, lint, list};
+use lnet_site::lint::{Input, Report, lint_since, list};
 
 use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_input, read_text};
 
@@ -20,6 +20,7 @@ Examples:
   finerail lint node.yaml --interfaces node.json
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
+  lnetctl stats show > 1; sleep 60; lnetctl stats show | finerail lint - --since 1     what fails now
 
 Exit code: 0 no errors, 1 errors were found, 2 wrong usage, or a file cannot be read or is no YAML; the \
 findings of the other files are printed nevertheless.
@@ -33,6 +34,10 @@ pub(crate) struct LintArgs {
     /// configuration; repeatable
     #[arg(long, value_name = "[FILE=]INTERFACES")]
     interfaces: Vec<String>,
+    /// An earlier reading of the same node (stats show, net show -v, peer show -v): report the counters that rose since,
+    /// in place of the totals. A file with two readings, one after the other, needs no --since
+    #[arg(long, value_name = "FILE")]
+    since: Option<PathBuf>,
     /// Print JSON
     #[arg(long, conflicts_with = "sarif")]
     json: bool,
@@ -40,7 +45,7 @@ pub(crate) struct LintArgs {
     #[arg(long)]
     sarif: bool,
     /// Print all lints, one a line, and exit
-    #[arg(long, conflicts_with_all = ["files", "interfaces", "json", "sarif"])]
+    #[arg(long, conflicts_with_all = ["files", "interfaces", "since", "json", "sarif"])]
     list: bool,
 }
 
@@ -52,6 +57,8 @@ struct Texts {
     name: String,
     text: String,
     interfaces: Option<String>,
+    /// An earlier reading of the same node.
+    earlier: Option<String>,
 }
 
 /// Runs `finerail lint`.
@@ -59,6 +66,9 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
     if args.list {
         print_bytes(list().as_bytes(), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.since.is_some() && args.files.len() != 1 {
+        bail!("--since takes one configuration: the later reading of the same node");
     }
     let (texts, mut unread) = args.read()?;
     if texts.is_empty()
@@ -70,7 +80,11 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
         complaint(&format!("{error:#}"));
     }
     let inputs: Vec<Input<'_>> = texts.iter().map(Texts::input).collect();
-    let report = lint(&inputs)?;
+    let earlier = |name: &str| {
+        let mut texts = texts.iter();
+        texts.find(|text| text.name == name)?.earlier.as_deref()
+    };
+    let report = lint_since(&inputs, earlier)?;
     print_bytes(args.printed(&report)?.as_bytes(), &mut io::stdout())?;
     let mut findings = report.findings.iter();
     let is_hidden = findings.any(|finding| finding.code == UNREADABLE) || !unread.is_empty();
@@ -94,13 +108,12 @@ impl LintArgs {
                 bail!("{name} is given twice");
             }
             match read(path) {
-                Ok(text) => texts.push(Texts {
-                    text,
-                    name,
-                    interfaces: None,
-                }),
+                Ok(text) => texts.push(Texts::new(name, text)),
                 Err(error) => unread.push(error),
             }
+        }
+        if let (Some(since), Some(text)) = (&self.since, texts.first_mut()) {
+            text.earlier = Some(read(since)?);
         }
         for argument in &self.interfaces {
             let Some((at, path)) = owner(&texts, &self.files, argument)? else {
@@ -133,7 +146,40 @@ impl LintArgs {
     }
 }
 
+/// The key at which another reading of counters begins in a file.
+const READING: &str = "statistics:";
+
 impl Texts {
+    /// Takes a text of one reading, or of several, of which the last one is checked and the first one is the earlier
+    /// reading. Lines keep their numbers.
+    fn new(name: String, text: String) -> Self {
+        let starts = |line: &&str| line.starts_with(READING);
+        let readings = text.lines().filter(starts).count();
+        let (mut earlier, mut last, mut seen) = (String::new(), String::new(), 0);
+        for line in text.lines() {
+            seen += usize::from(starts(&line));
+            let line = if line == "---" { "" } else { line };
+            if seen < 2 {
+                earlier += &format!("{line}\n");
+            }
+            last += &if seen < readings {
+                "\n".to_owned()
+            } else {
+                format!("{line}\n")
+            };
+        }
+        let (text, earlier) = match readings {
+            0 | 1 => (text, None),
+            _ => (last, Some(earlier)),
+        };
+        Self {
+            name,
+            text,
+            interfaces: None,
+            earlier,
+        }
+    }
+
     fn input(&self) -> Input<'_> {
         Input {
             name: &self.name,

@@ -14,18 +14,21 @@ mod explain;
 mod fgr;
 mod files;
 mod generate;
+mod ip;
 mod lint;
 mod lst;
 mod merge;
 mod mount;
 mod node;
 mod ping;
+mod rails;
 mod replay;
 mod shard;
 mod sim;
 mod site;
 mod store;
 mod top;
+mod watch_kernel;
 mod zoid;
 
 use std::ffi::{OsStr, OsString};
@@ -80,6 +83,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Find errors in the configurations of one node or of many
     Lint(lint::LintArgs),
+    /// Watch the kernel's LNet: findings as they appear, and metrics for Prometheus
+    WatchKernel(watch_kernel::WatchKernelArgs),
     /// Check a whole site, its paths, and the effects of failures, from the files of all nodes
     Site(site::SiteArgs),
     /// Convert options of the lnet module to YAML, and back
@@ -176,6 +181,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Lint(args) => lint::run(args),
+        Command::WatchKernel(args) => watch_kernel::run(args),
         Command::Site(args) => site::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Store(args) => store::run(args),

@@ -2,17 +2,19 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use lnet_config::Config;
 use lnet_noded::{RecordFile, UsersFile};
 use lnet_types::Nid;
 
 use crate::common::{
-    ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
+    ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, complaint, reload,
 };
 use crate::lst::Host;
 use crate::replay;
-use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
+use crate::service::{GRACE, StopSignals, raise_descriptor_limit, tell_status};
 
 /// Arguments of `finerail node`.
 #[derive(clap::Args)]
@@ -58,6 +60,10 @@ pub(crate) struct NodeArgs {
     /// The limit of bytes of the record, such as 64M or 4G; at the limit the record ends, and the node continues to run
     #[arg(long, value_name = "SIZE", default_value = "256M", requires = "record", value_parser = size)]
     record_size: u64,
+    /// Wait until the interfaces and addresses of the configuration are there, for this time at most, such as 60s: at boot
+    /// they may come after the node
+    #[arg(long, value_name = "TIME", value_parser = wait_time)]
+    wait: Option<Duration>,
     /// Serve consoles and tests of LNet selftest too, as kernel nodes do with the module lnet_selftest, and carry out the
     /// commands of `finerail lst` on this machine. Every node that can reach this one can then use it to send load
     #[arg(long)]
@@ -67,7 +73,12 @@ pub(crate) struct NodeArgs {
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
-    let signals = StopSignals::register()?;
+    let mut signals = StopSignals::register()?;
+    if let Some(limit) = args.wait
+        && !wait_for_interfaces(&config, limit, &mut signals)?
+    {
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = args.service.on(args.transport.options());
     let record = args.record.as_deref().map(|path| {
         let made = RecordFile::create(path, args.record_size, &replay::software());
@@ -109,6 +120,86 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     args.stats.write(node)?;
     drop(record);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The time between two looks at the interfaces.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits until the interfaces of the configuration are up and have addresses, or the time is over. Returns false if a
+/// signal stops the service.
+fn wait_for_interfaces(
+    config: &Config,
+    limit: Duration,
+    signals: &mut StopSignals,
+) -> anyhow::Result<bool> {
+    let begun = Instant::now();
+    let mut told = Vec::new();
+    loop {
+        let missing = missing(config)?;
+        if missing.is_empty() {
+            return Ok(true);
+        }
+        let left = limit.saturating_sub(begun.elapsed());
+        let list = missing.join(", ");
+        if left.is_zero() {
+            complaint(&format!("waited {} s in vain for {list}", limit.as_secs()));
+            return Ok(true);
+        }
+        if missing != told {
+            let text = format!("waiting for {list}, {} s at most", left.as_secs());
+            complaint(&text);
+            tell_status(&text);
+            told = missing;
+        }
+        if signals.wait_at_most(LOOK.min(left)) {
+            return Ok(false);
+        }
+    }
+}
+
+/// Returns what the configuration needs and the system does not have yet, each with the reason.
+fn missing(config: &Config) -> anyhow::Result<Vec<String>> {
+    let links = sys::links().context("cannot list the interfaces")?;
+    let addresses = sys::interface_addresses().context("cannot list the addresses")?;
+    let mut missing = Vec::new();
+    for ni in config.nets.iter().flat_map(|net| &net.nis) {
+        for name in &ni.interfaces {
+            let device = name.split(':').next().unwrap_or(name);
+            let has_address = addresses.iter().any(|one| one.name == *name);
+            match links.get(device) {
+                None => missing.push(format!("{name} (there is none)")),
+                Some(false) => missing.push(format!("{name} (down, or no carrier)")),
+                Some(true) if !has_address => missing.push(format!("{name} (no address)")),
+                Some(true) => {}
+            }
+        }
+        let address = ni.nid.and_then(Nid::ip).filter(|ip| !ip.is_loopback());
+        if let Some(address) = address.filter(|ip| addresses.iter().all(|one| one.address != *ip)) {
+            missing.push(format!("the address {address}"));
+        }
+    }
+    Ok(missing)
+}
+
+/// The longest wait for interfaces.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
+
+/// Parses the time of `--wait`: `60s`, `2m`.
+pub(crate) fn wait_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(['s', 'm']);
+    let unit = match text.strip_prefix(digits) {
+        Some("s") => 1,
+        Some("m") => 60,
+        _ => return Err("write a time such as 60s or 2m".to_owned()),
+    };
+    let seconds = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit));
+    let time = seconds
+        .map(Duration::from_secs)
+        .filter(|time| *time <= WAIT_MAX);
+    time.ok_or_else(|| "write a time such as 60s or 2m, at most a day".to_owned())
 }
 
 /// Parses a size: `65536`, `64K`, `256M`, `4G`.

@@ -337,14 +337,18 @@ pub(crate) fn own_address(source: Nid) -> anyhow::Result<IpAddr> {
     let Some(address) = source.ip() else {
         bail!("--source {source} has no IP address");
     };
-    match UdpSocket::bind(SocketAddr::new(address, 0)) {
-        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-            bail!(
-                "--source {source} is not an address of this machine: see `ip address` for those that are"
-            )
-        }
-        _ => Ok(address),
+    if !is_here(address) {
+        bail!(
+            "--source {source} is not an address of this machine: see `ip address` for those that are"
+        );
     }
+    Ok(address)
+}
+
+/// Returns true if this machine has the address.
+pub(crate) fn is_here(address: IpAddr) -> bool {
+    let bound = UdpSocket::bind(SocketAddr::new(address, 0));
+    !bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 /// Looks up the local address in the routing table: connecting a datagram socket sends nothing.

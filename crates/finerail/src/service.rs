@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -15,6 +16,9 @@ use tracing::{debug, info, warn};
 
 /// How long a service may take to complete operations in flight before it closes its connections.
 pub const GRACE: Duration = Duration::from_secs(10);
+
+/// The time between two looks for signals while a service waits for something else.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Raises the limit of open files to the hard limit that the administrator set. Every peer takes three
 /// descriptors, so the usual soft limit of 1024 would allow about 340 peers.
@@ -36,6 +40,24 @@ impl StopSignals {
         let signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot register signal handlers")?;
         Ok(Self(signals))
+    }
+
+    /// Returns true if SIGINT or SIGTERM came. SIGHUP before the service is ready asks for nothing.
+    pub fn is_stopped(&mut self) -> bool {
+        self.0.pending().any(|signal| signal != SIGHUP)
+    }
+
+    /// Waits for this time. Returns true if SIGINT or SIGTERM came meanwhile, which ends the wait.
+    pub fn wait_at_most(&mut self, time: Duration) -> bool {
+        let begun = Instant::now();
+        while !self.is_stopped() {
+            let left = time.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            thread::sleep(left.min(LOOK));
+        }
+        true
     }
 
     /// Reports on standard output and to the service manager that the service is ready. Then waits for SIGINT
@@ -78,6 +100,11 @@ pub fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&raised))?;
     }
     Ok(raised)
+}
+
+/// Tells the service manager, if there is one, what the service does before it is ready.
+pub fn tell_status(text: &str) {
+    notify(NotifyState::Status(text));
 }
 
 /// Notifies the service manager, if there is one.

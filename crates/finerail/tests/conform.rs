@@ -127,3 +127,28 @@ fn the_list_names_each_check_with_its_section_and_whether_it_is_safe() {
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert_eq!(rows.len(), text.lines().count());
 }
+
+#[test]
+fn a_node_survives_what_a_hostile_peer_does_and_nodes_of_others_are_left_alone() {
+    let (site, node) = site();
+    let text = conform(&site, &["--hostile", NODE]).expect_code(0).out;
+    for attack in [
+        "half-open",
+        "half-hello",
+        "connect-flood",
+        "unread-replies",
+        "forged-answers",
+        "garbage",
+    ] {
+        assert!(
+            text.contains(&format!("passed          {attack} ")),
+            "{text}"
+        );
+    }
+    assert!(text.contains("6 passed, 0 failed"), "{text}");
+    drop(node.stop());
+    conform(&site, &["--hostile", "192.0.2.1@tcp"])
+        .expect_code(2)
+        .expect_error("needs --own");
+    conform(&site, &["--hostile", "--list"]).expect_code(0);
+}

@@ -376,7 +376,7 @@ fn a_peer_that_closes_unheard_whoever_asks_is_not_one_without_this_nid() {
     if is_root() {
         assert_eq!(
             findings(port, AMPLE, &["--privileged", NODE]),
-            ["port-closes"]
+            ["privileged-refused"]
         );
     }
 }

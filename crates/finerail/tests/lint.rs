@@ -139,3 +139,44 @@ fn a_planned_site_has_no_findings() {
     let text = String::from_utf8(ended.stdout).unwrap();
     assert!(text.starts_with("0 errors, 0 warnings, 0 notes"), "{text}");
 }
+
+fn reading(timeouts: u64, dropped_by_peer: u64) -> String {
+    format!(
+        "statistics:\n    send_count: {}\n    remote_timeout_count: {timeouts}\npeer:\n- primary nid: 10.0.0.9@tcp\n  \
+         Multi-Rail: True\n  peer ni:\n  - nid: 10.0.0.9@tcp\n    health stats:\n        health value: 900\n        \
+         dropped: {dropped_by_peer}\n",
+        1000 + timeouts
+    )
+}
+
+#[test]
+fn two_readings_say_what_fails_now_and_one_says_that_it_has_totals() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text = |words: &[&str]| String::from_utf8(lint(words).stdout).unwrap();
+    let (before, after) = (file("1", &reading(7000, 3)), file("2", &reading(7040, 5)));
+    let once = text(&[&after]);
+    assert!(once.contains("totals since this node started"), "{once}");
+    let twice = text(&[&after, "--since", &before]);
+    assert!(twice.contains("warning[failures-rise]"), "{twice}");
+    assert!(twice.contains("40 remote timeouts"), "{twice}");
+    assert!(
+        twice.contains("peer NI 10.0.0.9@tcp counted since"),
+        "{twice}"
+    );
+    assert!(!twice.contains("7040"), "{twice}");
+    let quiet = text(&[&before, "--since", &before]);
+    assert!(quiet.contains("note[failures-rise]"), "{quiet}");
+    // The outputs of two commands, one after the other.
+    let stats = |count: u64| reading(count, 0).split("peer:").next().unwrap().to_owned();
+    let both = text(&[&file("both", &(stats(7000) + &stats(7011)))]);
+    assert!(both.contains("11 remote timeouts"), "{both}");
+    assert_eq!(
+        lint(&[&before, &after, "--since", &before]).status.code(),
+        Some(2)
+    );
+}

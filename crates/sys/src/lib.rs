@@ -7,6 +7,7 @@
 //! | Which congestion control does this connection use? | [`congestion_control`], [`set_congestion_control`] |
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
 //! | How large are the segments of this connection, and were any lost? | [`tcp_figures`] |
+//! | Was an attempt to connect rejected by the host, or by a filter on the path? | [`keep_icmp`], [`icmp_rejection`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`], [`pin_to_cpus`] |
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
@@ -61,6 +62,7 @@ mod peer_memory;
 mod pipe;
 mod port;
 mod process;
+mod rejection;
 mod shm;
 pub mod span;
 mod tcp;
@@ -89,6 +91,7 @@ pub use peer_memory::{RemotePart, allow_trace, has_hung_up, read_memory, write_m
 pub use pipe::Pipe;
 pub use port::ReservedPort;
 pub use process::{ProcessHandle, block_signals, process_start};
+pub use rejection::{IcmpRejection, icmp_rejection, keep_icmp};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
 pub use tcp::{
     TcpFigures, bytes_unacked, congestion_control, limit_resend_pause, set_congestion_control,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use lnet_config::PARAMETERS;
 
 use super::lctl::args::LctlArgs;
 
@@ -291,7 +292,28 @@ pub(crate) enum RoutingCommand {
     Show(WatchArgs),
 }
 
+/// Returns the parameters with the values that they take.
+fn parameters() -> String {
+    let width = PARAMETERS
+        .iter()
+        .map(|one| one.name.len())
+        .max()
+        .unwrap_or(0);
+    let lines = PARAMETERS.iter().map(|one| {
+        let values = one.range_text();
+        format!(
+            "  {:width$}  {values} [default: {}]\n",
+            one.name, one.default
+        )
+    });
+    let lines: String = lines.collect();
+    format!(
+        "Parameters and their values:\n{lines}Also: routing (0 or 1), tiny_buffers, small_buffers, large_buffers, profile"
+    )
+}
+
 #[derive(Args)]
+#[command(after_help = parameters())]
 pub(crate) struct SetArgs {
     /// The parameter, such as retry_count
     pub(crate) name: String,

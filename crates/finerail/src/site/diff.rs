@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use lnet_site::{difference_text, differences};
 
 use super::files::{printable, read_known};
-use super::what_if::ended;
+use super::what_if::{ended, extent};
 use crate::common::print_bytes;
 
 /// Arguments of `finerail site diff`.
@@ -28,8 +28,11 @@ pub(crate) struct DiffArgs {
     /// The directory of the files after the change
     #[arg(value_name = "NEW")]
     new: PathBuf,
+    /// Print every direction; without this option at most a screen of 24 lines
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     json: bool,
 }
 
@@ -39,7 +42,7 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let difference = differences(&old.site, &new.site);
     let text = match args.json {
         true => serde_json::to_string_pretty(&difference)? + "\n",
-        false => printable(&difference_text(&difference)),
+        false => printable(&difference_text(&difference, extent(args.verbose))),
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(ended(

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use lnet_site::{
-    Impact, Site, SiteDifference, difference_text, differences, each_rail, each_router,
+    Extent, Impact, Site, SiteDifference, difference_text, differences, each_rail, each_router,
     impacts_text, overlay, what_if,
 };
 
@@ -43,8 +43,11 @@ pub(crate) struct WhatIfArgs {
     /// Replace the documents of the nodes with the same names: a file or a directory
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "down")]
     apply: Option<PathBuf>,
+    /// Print every direction; without this option at most a screen of 24 lines
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     json: bool,
 }
 
@@ -61,7 +64,7 @@ pub(super) fn run(args: &WhatIfArgs) -> anyhow::Result<ExitCode> {
         let is_unread = after.unread() != read.site.unread() && tell_unread(&after, path);
         let is_partial = read.is_partial || new.is_partial || is_unread;
         let difference = differences(&read.site, &after);
-        return changed(&difference, args.json, is_partial);
+        return changed(&difference, args, is_partial);
     }
     let impacts = match &args.down {
         Some(down) => {
@@ -73,19 +76,28 @@ pub(super) fn run(args: &WhatIfArgs) -> anyhow::Result<ExitCode> {
     };
     let text = match args.json {
         true => serde_json::to_string_pretty(&impacts)? + "\n",
-        false => printable(&impacts_text(&impacts)),
+        false => printable(&impacts_text(&impacts, extent(args.verbose))),
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(ended(read.is_partial, impacts.iter().any(Impact::loses)))
 }
 
-fn changed(difference: &SiteDifference, json: bool, is_partial: bool) -> anyhow::Result<ExitCode> {
-    let text = match json {
+fn changed(
+    difference: &SiteDifference,
+    args: &WhatIfArgs,
+    is_partial: bool,
+) -> anyhow::Result<ExitCode> {
+    let text = match args.json {
         true => serde_json::to_string_pretty(difference)? + "\n",
-        false => printable(&difference_text(difference)),
+        false => printable(&difference_text(difference, extent(args.verbose))),
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(ended(is_partial, difference.loses()))
+}
+
+/// Returns how much a command prints.
+pub(super) fn extent(verbose: bool) -> Extent {
+    if verbose { Extent::All } else { Extent::Screen }
 }
 
 /// Returns the exit code of the command.

@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use lnet_types::{LndType, Net, Nid};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -41,6 +42,17 @@ pub struct Address {
     pub prefix: u8,
     /// The alias of the address, such as `eth0:1`.
     pub label: Option<String>,
+}
+
+/// What an interface lacks that an NI needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// The machine does not have the interface.
+    Interface,
+    /// The interface is down, or has no carrier.
+    Link,
+    /// The interface has no address of the family of the NID, which is IPv4 if the NID is not known.
+    Address,
 }
 
 /// Why a text is not an output of `ip`.
@@ -127,6 +139,55 @@ impl Machine {
         of_alias.or_else(|| addresses.iter().find(|address| address.ip.is_ipv4()))
     }
 
+    /// What the interface under an NI lacks; `None` if the NI can work, and for networks other than tcp and o2ib, whose
+    /// interfaces do not stand in the output of `ip`.
+    #[must_use]
+    pub fn lack(&self, net: Net, nid: Option<Nid>, name: &str) -> Option<Lack> {
+        if !is_by_ip(net) {
+            return None;
+        }
+        let Some(interface) = self.interface(name) else {
+            return Some(Lack::Interface);
+        };
+        let has_address = match nid.and_then(Nid::ip) {
+            Some(IpAddr::V6(_)) => interface.addresses.iter().any(|one| one.ip.is_ipv6()),
+            _ => self.address(name).is_some(),
+        };
+        match (interface.up, has_address) {
+            (false, _) => Some(Lack::Link),
+            (true, false) => Some(Lack::Address),
+            (true, true) => None,
+        }
+    }
+
+    /// What an administrator can do about a configured interface that the machine does not have. An address in the
+    /// place of a name does not appear by waiting.
+    #[must_use]
+    pub fn advice_for_missing(&self, name: &str) -> String {
+        let present: Vec<&str> = self
+            .interfaces
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        let present = present.join(", ");
+        let address = name.split(['/', '@']).next().unwrap_or(name);
+        let Ok(address) = address.parse::<IpAddr>() else {
+            return format!(
+                "wait for {name} before LNet is configured (boot order), or name one of: {present}"
+            );
+        };
+        match self.named_addresses().find(|(_, ip)| *ip == address) {
+            Some((interface, _)) => format!(
+                "{address} is an address: name its interface instead, {interface}, because LNet finds interfaces by \
+                 name"
+            ),
+            None => format!(
+                "{address} is an address, and no interface has it: LNet finds interfaces by name, so name one of: \
+                 {present}"
+            ),
+        }
+    }
+
     /// The prefix length of the subnet of one of the machine's addresses.
     #[must_use]
     pub fn prefix_of(&self, ip: IpAddr) -> Option<u8> {
@@ -165,6 +226,12 @@ impl Address {
     fn is_called(&self, name: &str) -> bool {
         self.label.as_deref() == Some(name)
     }
+}
+
+/// Returns true if the NIDs of a net are the addresses of interfaces that `ip addr` shows.
+#[must_use]
+pub const fn is_by_ip(net: Net) -> bool {
+    matches!(net.lnd, LndType::TCP | LndType::O2IB)
 }
 
 /// Returns true if two addresses are in one subnet with this prefix length.

@@ -46,6 +46,16 @@ impl Parameter {
             .find(|parameter| parameter.option == Some(option))
     }
 
+    /// Returns the values that the parameter takes, in words.
+    #[must_use]
+    pub fn range_text(&self) -> String {
+        let (least, most) = (self.values.start(), self.values.end());
+        match *most {
+            MAX => format!("{least} or more"),
+            _ => format!("{least} to {most}"),
+        }
+    }
+
     /// Returns the value; `None` if it is not set.
     #[must_use]
     pub fn get(&self, globals: &Globals) -> Option<u32> {

@@ -47,19 +47,25 @@
 //! ([`Risk::Intrusive`]) send malformed input that kernels log, make the node close connections, or
 //! leave a peer in its tables. No check sends input that can stop or crash a kernel node: no PUT to
 //! portal 0 with match bits other than those of a push, no GET to a lazy portal.
+//!
+//! [`ATTACKS`] are what a hostile peer does, within limits. They are no checks of rules: an attack passes if the node
+//! still answers a new peer. They load the node, and are for a node of one's own.
 
 mod checks;
 mod doctor;
 mod exchange;
+mod hostile;
 mod link;
 mod node;
 mod probe;
 
 pub use checks::CHECKS;
 pub use doctor::{
-    Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, NO_WAY, Severity,
-    Step, examine, examine_through,
+    Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, NO_WAY,
+    OWN_ADDRESS_MISSING, OWN_NET_MISSING, OWN_SOURCE_DIFFERS, Severity, Step, examine,
+    examine_through,
 };
 pub use exchange::{Exchange, Way};
+pub use hostile::ATTACKS;
 pub use node::{NodeUnderTest, SetupError, Subject};
 pub use probe::{Check, Outcome, Risk, Verdict};

@@ -204,9 +204,9 @@ impl NodeUnderTest {
         let Subject { nid, address, .. } = self.subject;
         // The connection of a probe reports errors with less detail.
         drop(
-            connect(&self.subject).map_err(|source| match source.kind() {
-                ErrorKind::PermissionDenied if self.subject.privileged => SetupError::Privilege,
-                _ => SetupError::Connect { address, source },
+            connect(&self.subject).map_err(|source| match lacks_privilege(&source) {
+                true => SetupError::Privilege,
+                false => SetupError::Connect { address, source },
             })?,
         );
         let mut probe = self.probe();
@@ -280,6 +280,19 @@ pub(crate) fn connect(subject: &Subject) -> io::Result<TcpStream> {
     Err(ErrorKind::AddrInUse.into())
 }
 
+/// The system does not let this process use a source port below 1024.
+#[derive(Debug, Error)]
+#[error("source ports below 1024 need CAP_NET_BIND_SERVICE or root")]
+struct NoPrivilege;
+
+/// Returns true if an attempt to connect failed because this process lacks the privilege. A filter or a route that
+/// prohibits the connection has the same error number.
+pub(crate) fn lacks_privilege(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<NoPrivilege>())
+}
+
 const fn is_taken(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable)
 }
@@ -294,8 +307,20 @@ fn connect_from(subject: &Subject, port: u16) -> io::Result<TcpStream> {
     // 512 ports serve any number of connections, because only the whole address pair must be
     // unique.
     socket.set_reuse_address(true)?;
-    socket.bind(&local.into())?;
-    socket.connect_timeout(&subject.address.into(), subject.timeout)?;
+    socket
+        .bind(&local.into())
+        .map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => io::Error::new(error.kind(), NoPrivilege),
+            _ => error,
+        })?;
+    let is_v6 = subject.address.is_ipv6();
+    sys::keep_icmp(&socket, is_v6)?;
+    let connected = socket.connect_timeout(&subject.address.into(), subject.timeout);
+    let rejection = sys::icmp_rejection(&socket, is_v6);
+    connected.map_err(|error| match rejection {
+        Some(rejection) => io::Error::new(error.kind(), rejection),
+        None => error,
+    })?;
     socket.set_tcp_nodelay(true)?;
     // A node that does not read must not block the checker.
     socket.set_write_timeout(Some(subject.timeout))?;

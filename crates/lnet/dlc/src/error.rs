@@ -119,7 +119,10 @@ fn connect_text(path: &Path, error: &io::Error) -> String {
         io::ErrorKind::ConnectionRefused if !is_socket => {
             format!("no node is controlled at {path}, which is not a socket: {error}")
         }
-        _ => format!("no node is controlled at {path}: {error}"),
+        _ => format!(
+            "no node is controlled at {path}: {error}; start one with `finerail node --config /etc/lnet.conf`, or name \
+             the socket of another one"
+        ),
     }
 }
 

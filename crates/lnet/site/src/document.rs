@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use lnet_config::machine::Machine;
+use lnet_config::machine::{Machine, is_by_ip};
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
 use lnet_config::{Document, Ip2Nets, NetShow, NiShow, Status};
-use lnet_types::{LndType, Net, Nid};
+use lnet_types::{Net, Nid};
 
 use crate::gather::NodeText;
 
@@ -81,18 +81,18 @@ pub(crate) fn resolve(
 
 /// Marks NIs as down whose interfaces the machine does not have, or has without carrier or address.
 pub(crate) fn mark_dead(document: &mut Document, machine: &Machine) {
-    let works = |name: &String| {
-        let interface = machine.interface(name);
-        interface.is_some_and(|one| one.up && machine.address(name).is_some())
-    };
-    for ni in document.nets.iter_mut().flat_map(|net| &mut net.nis) {
-        let named = &ni.config.interfaces;
-        if named.is_empty() || named.iter().any(works) {
-            continue;
+    for net in &mut document.nets {
+        for ni in &mut net.nis {
+            let nid = ni.config.nid;
+            let works = |name: &String| machine.lack(net.net, nid, name).is_none();
+            let named = &ni.config.interfaces;
+            if named.is_empty() || named.iter().any(works) {
+                continue;
+            }
+            ni.status = Some(Status::Down);
+            let health = ni.health.get_or_insert_default();
+            health.fatal_error = 1;
         }
-        ni.status = Some(Status::Down);
-        let health = ni.health.get_or_insert_default();
-        health.fatal_error = 1;
     }
 }
 
@@ -111,8 +111,7 @@ fn expanded(ni: NiShow) -> Vec<NiShow> {
 }
 
 fn known(net: Net, interface: &str, machine: Option<&Machine>) -> Option<Nid> {
-    let by_ip = matches!(net.lnd, LndType::TCP | LndType::O2IB);
-    let address = machine.filter(|_| by_ip)?.address(interface)?;
+    let address = machine.filter(|_| is_by_ip(net))?.address(interface)?;
     Some(Nid::from_ip(net, address.ip))
 }
 

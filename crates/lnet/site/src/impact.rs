@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_types::Nid;
 use serde::Serialize;
 
+use crate::cause::{of_change, of_failure};
 use crate::fold::fold;
 use crate::gather::Gathered;
 use crate::model::Verdict;
@@ -21,6 +22,8 @@ const FAILURES_MAX: usize = 4096;
 pub struct Impact {
     /// The name of what fails.
     pub failed: String,
+    /// What the failure takes from gateways: those that no longer forward, and between which nets.
+    pub causes: Vec<String>,
     /// Directions in which no message arrives after the failure.
     pub lost: Vec<Change>,
     /// Directions in which only some messages arrive after the failure.
@@ -123,6 +126,7 @@ fn after(small: &Site, before: &Reach, failed: &BTreeSet<Nid>, name: &str) -> Im
     let (old, new) = (by_ends(before), by_ends(&after));
     let mut impact = Impact {
         failed: name.to_owned(),
+        causes: of_failure(small, failed),
         lost: Vec::new(),
         partly: Vec::new(),
         thinner: Vec::new(),
@@ -180,14 +184,28 @@ impl Direction {
     /// Describes the paths and the redundancy in a few words.
     #[must_use]
     pub fn told(&self) -> String {
-        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let paths = folded(&self.paths);
         let ways = crate::text::counted(self.ways, "way");
         match self.verdict {
             Verdict::None => "nothing arrives".to_owned(),
-            Verdict::Some => format!("some arrive: {} ({ways})", paths.join("; ")),
-            Verdict::All => format!("{} ({ways})", paths.join("; ")),
+            Verdict::Some => format!("some arrive: {paths} ({ways})"),
+            Verdict::All => format!("{paths} ({ways})"),
         }
     }
+}
+
+/// Returns paths in words, those by one gateway each with the gateways as a host list.
+fn folded(paths: &BTreeSet<String>) -> String {
+    let gateway = |path: &String| {
+        let name = path.strip_prefix("by ")?;
+        (!name.contains(", then ")).then(|| name.to_owned())
+    };
+    let gateways: Vec<String> = paths.iter().filter_map(gateway).collect();
+    let others = paths.iter().filter(|path| gateway(path).is_none());
+    let names = fold(gateways.iter().map(String::as_str));
+    let by = (!names.is_empty()).then(|| format!("by {names}"));
+    let all: Vec<String> = others.cloned().chain(by).collect();
+    all.join("; ")
 }
 
 /// The differences between the behaviour of two sites.
@@ -199,6 +217,8 @@ pub struct SiteDifference {
     pub removed: String,
     /// Nodes of which a file of either site cannot be read, or is not a configuration: neither added nor removed.
     pub unreadable: String,
+    /// What changed at nodes: gateways that no longer forward, then NIs and routes, with the nodes as host lists.
+    pub causes: Vec<String>,
     /// The directions that behave differently.
     pub changes: Vec<Change>,
 }
@@ -226,6 +246,7 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
     let none = BTreeSet::new();
     let reach = |site: &Site| reach_of(&site.reduced(&none), &all, &all, &none, false);
     let unreadable = &old.unknown() | &new.unknown();
+    let causes = of_change(old, new);
     let (old, new) = (reach(old), reach(new));
     let (of_old, of_new) = (ends_of(&old), ends_of(&new));
     let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
@@ -243,6 +264,7 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
         added: only(&of_new, &of_old, &unreadable),
         removed: only(&of_old, &of_new, &unreadable),
         unreadable: fold(unreadable.iter().map(String::as_str)),
+        causes,
         changes: Vec::new(),
     };
     for ((from_old, from_new), from, count) in &groups {

@@ -14,6 +14,7 @@
 //!
 //! This crate opens no file and no socket. It chooses no path: `lnet-core` does.
 
+mod cause;
 mod check;
 mod document;
 mod error;
@@ -39,9 +40,9 @@ pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted, may_hold
 pub use impact::{
     Change, Impact, SiteDifference, differences, each_rail, each_router, overlay, what_if,
 };
-pub use impact_text::{difference_text, impacts_text};
+pub use impact_text::{Extent, SCREEN, difference_text, impacts_text};
 pub use model::{Track, Verdict};
-pub use reach::{Direction, End, Reach, Selection, reach, tracks, verdicts};
+pub use reach::{Direction, End, Reach, Selection, Tried, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};
 pub use trouble::Trouble;
 

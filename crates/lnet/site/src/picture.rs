@@ -83,7 +83,7 @@ impl Reach {
             if let Some(repair) = &one.repair {
                 wrapped(&mut text, "    ", &format!("repaired by: {repair}"));
             } else if one.verdict != Verdict::All {
-                text.push_str("    no single change repairs it\n");
+                wrapped(&mut text, "    ", &one.told_tried());
             }
             if !one.paths.is_empty() {
                 wrapped(&mut text, "    ", &told_paths(one));
@@ -111,6 +111,7 @@ impl Reach {
                         td {
                             @for trouble in &one.troubles { div { (trouble) } }
                             @if let Some(repair) = &one.repair { div { b { "repaired by: " } (repair) } }
+                            @else if one.verdict != Verdict::All { div { (one.told_tried()) } }
                             @if !one.paths.is_empty() {
                                 div { (told_paths(one)) }
                                 @for why in &one.unused { div class="warning" { "a route is down: " (why) } }

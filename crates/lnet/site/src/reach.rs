@@ -55,8 +55,37 @@ pub struct Direction {
     pub unused: BTreeSet<String>,
     /// The reasons why messages are lost.
     pub troubles: BTreeSet<String>,
-    /// The one change that repairs this direction, if there is one.
+    /// The one change that repairs this direction, if one was found.
     pub repair: Option<String>,
+    /// The changes among which a repair was searched; `None` if none was searched.
+    pub tried: Option<Tried>,
+}
+
+/// The single changes among which a repair was searched: routes by the gateways of the files, routing, acceptance of
+/// asymmetric routes, and removals of routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// The number of changes that were tried at most.
+    pub changes: usize,
+    /// The number of changes that there are.
+    pub of: usize,
+}
+
+impl Direction {
+    /// Tells, for a direction that does not work and has no repair, what was tried.
+    pub(crate) fn told_tried(&self) -> String {
+        match self.tried {
+            None => format!("no repair was searched: {REPAIRS_MAX} other directions came first"),
+            Some(Tried { of: 0, .. }) => "no repair: no gateway of the files joins them".to_owned(),
+            Some(Tried { changes, of }) if changes < of => {
+                format!("no repair among the {changes} of {of} single changes that were tried")
+            }
+            Some(Tried { of, .. }) => {
+                let changes = crate::text::counted(of, "single change");
+                format!("no repair: {changes} tried (routes, routing, drop_asym_route)")
+            }
+        }
+    }
 }
 
 /// Examines every pair of classes with one end in `from` and the other in `to`.
@@ -202,7 +231,8 @@ pub(crate) fn reach_of(
                 direction.unused = unused(&model, one, other);
                 if repairs && side.verdict != Verdict::All && repaired < REPAIRS_MAX {
                     repaired += 1;
-                    direction.repair = repair(small, failed, one, other);
+                    let (found, tried) = repair(small, failed, one, other);
+                    (direction.repair, direction.tried) = (found, Some(tried));
                 }
                 reach.directions.push(direction);
             }
@@ -359,6 +389,7 @@ impl Side {
             unused: BTreeSet::new(),
             troubles,
             repair: None,
+            tried: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use lnet_config::{RouteConfig, RouteShow};
 use lnet_types::{Net, Nid};
 
 use crate::model::{Model, Track, Verdict};
-use crate::reach::side;
+use crate::reach::{Tried, side};
 use crate::site::{Member, Site};
 use crate::trouble::Trouble;
 
@@ -26,13 +26,13 @@ enum Change {
     Without(usize, Net, Nid),
 }
 
-/// Returns, in words, the first change after which all messages of one member to another arrive.
+/// Returns, in words, the first change after which all messages of one member to another arrive, and what was tried.
 pub(crate) fn repair(
     site: &Site,
     failed: &BTreeSet<Nid>,
     from: usize,
     to: usize,
-) -> Option<String> {
+) -> (Option<String>, Tried) {
     let changes = candidates(site, failed, from, to);
     let helps = |change: &&Change| {
         let mut changed = site.clone();
@@ -40,11 +40,12 @@ pub(crate) fn repair(
         let model = Model::new(&changed, failed);
         side(&model, from, to).is_some_and(|side| side.verdict == Verdict::All)
     };
-    changes
-        .iter()
-        .take(TRIED_MAX)
-        .find(helps)
-        .map(|change| change.told(site))
+    let tried = Tried {
+        changes: changes.len().min(TRIED_MAX),
+        of: changes.len(),
+    };
+    let found = changes.iter().take(TRIED_MAX).find(helps);
+    (found.map(|change| change.told(site)), tried)
 }
 
 /// Returns the changes to try: first the changes that the troubles suggest, then routes by every gateway that joins

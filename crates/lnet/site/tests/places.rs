@@ -113,3 +113,21 @@ fn messages_of_kernels_are_found_by_kind_and_node() {
     );
     assert_eq!(found.fix, "lnetctl ping 10.0.0.2@o2ib");
 }
+
+#[test]
+fn two_interfaces_of_a_cloud_are_not_told_to_take_nets_of_their_own() {
+    let text = "net: [{net type: tcp, local NI(s): [{interfaces: {0: eth0, 1: eth1}}]}]\n";
+    let of = |prefix| {
+        let one = machine(&[("eth0", "10.0.0.5", true), ("eth1", "10.1.0.5", true)]);
+        one.replace("\"prefixlen\":24", &format!("\"prefixlen\":{prefix}"))
+    };
+    let found = fires_on(
+        "host-prefixes",
+        (text, Some(&of(32))),
+        (text, Some(&of(24))),
+    );
+    assert!(found.fix.contains("route by source"), "{}", found.fix);
+    let all = findings(text, Some(&of(32)));
+    let wrong = all.iter().find(|one| one.fix.contains("net number"));
+    assert!(wrong.is_none(), "{wrong:?}");
+}

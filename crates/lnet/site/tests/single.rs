@@ -92,6 +92,61 @@ fn an_interface_without_carrier_or_address_is_found() {
     }
 }
 
+/// Each case: the net, the NID if the document has one, the interface, and the code that is expected.
+#[test]
+fn only_interfaces_that_the_list_would_show_are_judged() {
+    let machine = r#"[
+        {"ifname":"eth0","flags":["UP","LOWER_UP"],"addr_info":[{"local":"2001:db8::1","prefixlen":64}]},
+        {"ifname":"ib0","flags":["UP","LOWER_UP"],"addr_info":[]},
+        {"ifname":"eth1","flags":["UP"],"addr_info":[{"local":"2001:db8:1::1","prefixlen":64}]}]"#;
+    let cases: [(&str, &str, &str, &[&str]); 7] = [
+        ("kfi", "", "cxi0", &[]),
+        ("gni", "", "ipogif0", &[]),
+        ("tcp", "", "eth9", &["interface-missing"]),
+        ("o2ib", "", "ib0", &["interface-down"]),
+        ("tcp", "nid: \"2001:db8::1@tcp\", ", "eth0", &[]),
+        (
+            "tcp",
+            "nid: \"2001:db8:1::1@tcp\", ",
+            "eth1",
+            &["interface-down"],
+        ),
+        (
+            "tcp",
+            "nid: \"2001:db8::5@tcp\", ",
+            "ib0",
+            &["interface-down"],
+        ),
+    ];
+    for (net, nid, interface, expected) in cases {
+        let text = format!(
+            "net: [{{net type: {net}, local NI(s): [{{{nid}interfaces: {{0: {interface}}}}}]}}]\n"
+        );
+        let found = findings(&text, Some(machine));
+        let codes = found.iter().map(|finding| finding.code);
+        let codes: Vec<&str> = codes
+            .filter(|code| code.starts_with("interface-"))
+            .collect();
+        assert_eq!(codes, expected, "{net} {nid}{interface}: {found:#?}");
+    }
+}
+
+#[test]
+fn an_address_in_the_place_of_an_interface_is_no_question_of_the_boot_order() {
+    let machine = machine(&[("eno1", "10.0.0.1", true)]);
+    for (named, told) in [("10.0.0.1", "eno1"), ("10.0.0.9", "no interface has it")] {
+        let text =
+            format!("net: [{{net type: tcp, local NI(s): [{{interfaces: {{0: {named}}}}}]}}]\n");
+        let found = fires_on(
+            "interface-missing",
+            (&text, Some(&machine)),
+            (ETH0, Some(&fires::machine(&[("eth0", "10.0.0.1", true)]))),
+        );
+        assert!(found.fix.contains(told), "{}", found.fix);
+        assert!(!found.fix.contains("wait"), "{}", found.fix);
+    }
+}
+
 fn on_alias(status: &str, alias: &str) -> String {
     format!(
         "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n    status: {status}\n    interfaces: {{0: eth0}}\n\

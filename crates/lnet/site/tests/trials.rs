@@ -13,7 +13,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use lnet_site::lint::{Input, lint};
-use lnet_site::{Check, Reach, Selection, Site, check, reach};
+use lnet_site::{
+    Check, Extent, Reach, SCREEN, Selection, Site, check, difference_text, differences,
+    each_router, impacts_text, reach, what_if,
+};
 
 use common::files_of;
 
@@ -216,4 +219,57 @@ fn the_deletion_of_a_route_is_a_repair() {
         repairs,
         ["on c: lnetctl route del --net o2ib --gateway 10.1.0.101@tcp"]
     );
+}
+
+#[test]
+fn the_effects_of_a_failure_fit_a_screen_and_the_cause_comes_first() {
+    let Some(site) = site("site200") else { return };
+    let failed = Selection::parse("rtr001").unwrap().nids(&site);
+    let one = [what_if(&site, &failed, "rtr001")];
+    let each = each_router(&site);
+    for impacts in [&one[..], &each] {
+        let text = impacts_text(impacts, Extent::Screen);
+        assert!(text.lines().count() <= SCREEN, "{text}");
+        let all = impacts_text(impacts, Extent::All);
+        assert!(all.lines().count() >= text.lines().count());
+    }
+    let text = impacts_text(&one, Extent::Screen);
+    let second = text.lines().nth(1).unwrap();
+    assert!(
+        second.contains("cause: rtr001: no longer forwards between"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_difference_names_the_router_that_no_longer_forwards_before_its_effects() {
+    let Some(directory) = testkit::shared_data("trials/admin/site200") else {
+        return;
+    };
+    let before = files_of(&directory, "");
+    let mut after = before.clone();
+    let router = after
+        .iter_mut()
+        .find(|file| file.path == "rtr002.yaml")
+        .unwrap();
+    assert!(router.text.contains("enable: 1"), "{}", router.text);
+    router.text = router.text.replace("enable: 1", "enable: 0");
+    let [old, new] = [before, after].map(|files| lnet_site::read(&files).unwrap());
+    let text = difference_text(&differences(&old, &new), Extent::Screen);
+    assert!(text.lines().count() <= SCREEN, "{text}");
+    let second = text.lines().nth(1).unwrap();
+    assert_eq!(
+        second,
+        "  cause: rtr002: no longer forwards (routing is off)"
+    );
+}
+
+#[test]
+fn what_was_tried_as_a_repair_is_said() {
+    let Some(apart) = reached("lone-net", "a", "mgs") else {
+        return;
+    };
+    let text = apart.to_text();
+    assert!(!text.contains("no single change repairs it"), "{text}");
+    assert!(text.contains("no repair"), "{text}");
 }

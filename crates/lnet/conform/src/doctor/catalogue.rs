@@ -65,10 +65,43 @@ pub static NO_WAY: FindingKind = error(
     "check `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",
 );
 
+/// The document of the own node has no NI on the node's net, and no route there.
+pub static OWN_NET_MISSING: FindingKind = error(
+    "own-net-missing",
+    "this machine's document has neither an NI on the node's network nor a route there",
+    "add the network or a route (`lnetctl net add`, `lnetctl route add`), or use another NID of the node",
+);
+
+/// The document of the own node has an address that this machine does not have.
+pub static OWN_ADDRESS_MISSING: FindingKind = error(
+    "own-address-missing",
+    "an NI of this machine's document has an address that this machine does not have",
+    "compare `ip addr` with the NIDs and interfaces of the document",
+);
+
+/// The system reaches the node from another interface than the NI's.
+pub static OWN_SOURCE_DIFFERS: FindingKind = warning(
+    "own-source-differs",
+    "this machine reaches the node from an address that no NI of its document has: an NI on another interface, a wrong subnet, or a missing route",
+    "name the interface that leads to the node, correct its prefix, or route by source address (`finerail convert --for NID` prints both)",
+);
+
+pub(super) static FIREWALL_REJECTS: FindingKind = error(
+    "firewall-rejects",
+    "a filter rejects the attempt to connect with a message that no process and no closed port sends",
+    "look at the filter of the machine that sends the message (`nft list ruleset`, `iptables -nvL`, ACLs of a router) and let the TCP port pass, from source ports below 1024 too",
+);
+
 pub(super) static PORT_REJECTED: FindingKind = error(
     "port-refused",
-    "the host answers, but no process listens on the port",
+    "the host answers with a reset: no process listens on the port (or a filter there rejects in the same way)",
     "start LNet there (`lnetctl lnet configure`), check accept= and accept_port=, or give --port",
+);
+
+pub(super) static OTHER_PORT: FindingKind = error(
+    "other-port",
+    "the node answers on another port: accept_port must be the same on all nodes of a network",
+    "set `options lnet accept_port=PORT` alike on both nodes, or give --port",
 );
 
 pub(super) static PORT_FILTERED: FindingKind = error(
@@ -92,7 +125,19 @@ pub(super) static UNPRIVILEGED_REJECTED: FindingKind = warning(
 pub(super) static PORT_CLOSES: FindingKind = error(
     "port-closes",
     "the port accepts the connection and closes it without a word: not an LNet node, or an acceptor that rejects this source",
-    "look which program has the port there (`ss -ltnp`; a proxy without a server does this); for an LNet node, retry with --privileged and look in its log for the rejection of this address",
+    "look which program has the port there (`ss -ltnp`; a proxy without a server does this); for an LNet node, look in its log for the rejection of this address",
+);
+
+pub(super) static PRIVILEGED_REJECTED: FindingKind = error(
+    "privileged-refused",
+    "connections from a source port below 1024 are closed unread: address translation (NAT) on the path moves the source port above 1023, and accept=secure rejects that; or no LNet node has the port",
+    "compare the source port that arrives there (`ss -tn`, `tcpdump port 988`) with 512 to 1023; exempt LNet from translation (masquerade, SNAT, a cloud's gateway), or set accept=all at the node",
+);
+
+pub(super) static TRANSLATED: FindingKind = warning(
+    "translated",
+    "the node sees this machine at another address or port: address translation (NAT) on the path",
+    "exempt LNet from translation: the node cannot connect back, and takes several machines behind one address for one",
 );
 
 pub(super) static WRONG_NET: FindingKind = error(
@@ -222,14 +267,20 @@ pub(super) static FAR_SILENT: FindingKind = error(
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 28] = [
+pub static FINDING_KINDS: [&FindingKind; 35] = [
     &NAME_UNKNOWN,
     &NO_WAY,
+    &OWN_NET_MISSING,
+    &OWN_ADDRESS_MISSING,
+    &OWN_SOURCE_DIFFERS,
+    &FIREWALL_REJECTS,
     &PORT_REJECTED,
+    &OTHER_PORT,
     &PORT_FILTERED,
     &PORT_SILENT,
     &UNPRIVILEGED_REJECTED,
     &PORT_CLOSES,
+    &PRIVILEGED_REJECTED,
     &WRONG_NET,
     &WRONG_NID,
     &OTHER_NID,
@@ -237,6 +288,7 @@ pub static FINDING_KINDS: [&FindingKind; 28] = [
     &HELLO_REJECTED,
     &OTHER_PROTOCOL,
     &FLOOD,
+    &TRANSLATED,
     &PING_UNANSWERED,
     &PING_MALFORMED,
     &NID_NOT_LISTED,

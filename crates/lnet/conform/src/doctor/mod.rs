@@ -26,14 +26,18 @@ use lnet_types::{LndType, Nid};
 use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Stop;
 
-pub use catalogue::{FINDING_KINDS, FindingKind, NAME_UNKNOWN, NO_WAY, Severity};
+pub use catalogue::{
+    FINDING_KINDS, FindingKind, NAME_UNKNOWN, NO_WAY, OWN_ADDRESS_MISSING, OWN_NET_MISSING,
+    OWN_SOURCE_DIFFERS, Severity,
+};
 
 /// The subject of an examination and its extent.
 #[derive(Clone, Debug)]
 pub struct Examination {
     /// The node, and the local address. Its timeout applies to each step.
     pub subject: Subject,
-    /// Further TCP ports of the node's address that must be reachable.
+    /// Further TCP ports of the node's address that must be reachable. If no node answers on the port of the subject,
+    /// the node is looked for on these ports and on LNet's own, too.
     pub ports: Vec<u16>,
     /// Listen for a moment, to check whether the node can connect to this machine. Leaves a peer in
     /// the node's tables, and needs privileged source ports, because nodes do not dial other peers.
@@ -151,7 +155,7 @@ pub fn examine(
     let node = NodeUnderTest::unchecked(subject);
     let mut diagnosis = Diagnosis::default();
     announce("port");
-    if reach::try_node(&node, &mut diagnosis)? {
+    if reach::try_node(&node, &examination.ports, &mut diagnosis)? {
         inside(examination, &node, &mut diagnosis, &mut announce);
     } else {
         for name in INSIDE {

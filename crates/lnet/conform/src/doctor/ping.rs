@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use lnet_types::Nid;
+use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ctype, NiStatus, PingFeatures, PingInfo};
 
 use super::{Diagnosis, catalogue, milliseconds, reach, reason};
-use crate::link::Link;
-use crate::node::NodeUnderTest;
+use crate::link::{Heard, Link};
+use crate::node::{NodeUnderTest, Subject};
 use crate::probe::{Probe, SINK_MAX, Stop};
 
 /// Enough to find an unsteady node, few enough for a server in production.
-pub(super) const PINGS: u32 = 5;
+pub(super) const PINGS: usize = 5;
 
 /// The most entries that any kernel takes.
 const ENTRIES_MAX: u32 = 4096;
@@ -37,7 +37,7 @@ pub(super) fn ping(
         }
     };
     let handshake = begun.elapsed();
-    let (payload, times) = match pings(&mut probe, &mut link) {
+    let (last, times) = match pings(&mut probe, &mut link) {
         Ok(answered) => answered,
         Err(stop) => {
             lost(&mut probe, &mut link, stop, diagnosis);
@@ -59,7 +59,14 @@ pub(super) fn ping(
         ),
     );
     slowness(most.max(handshake), lnd_timeout, diagnosis);
-    check_ping_info(&payload, node.subject().nid, diagnosis)
+    let asker = ProcessId {
+        nid: last.header.dest_nid,
+        pid: last.header.dest_pid,
+    };
+    if let Some(seen) = translation(node.subject(), probe.me, asker) {
+        diagnosis.found(&catalogue::TRANSLATED, seen);
+    }
+    check_ping_info(&last.payload, node.subject().nid, diagnosis)
 }
 
 fn fails(why: String, diagnosis: &mut Diagnosis) {
@@ -80,15 +87,35 @@ fn lost(probe: &mut Probe<'_>, link: &mut Link, stop: Stop, diagnosis: &mut Diag
 }
 
 /// The last answer, and the time of each.
-fn pings(probe: &mut Probe<'_>, link: &mut Link) -> Result<(Vec<u8>, Vec<Duration>), Stop> {
-    let mut payload = Vec::new();
+fn pings(probe: &mut Probe<'_>, link: &mut Link) -> Result<(Heard, Vec<Duration>), Stop> {
     let mut times = Vec::new();
-    for _ in 0..PINGS {
+    loop {
         let sent = Instant::now();
-        payload = probe.ping(link, SINK_MAX)?.payload;
+        let heard = probe.ping(link, SINK_MAX)?;
         times.push(sent.elapsed());
+        if times.len() >= PINGS {
+            return Ok((heard, times));
+        }
     }
-    Ok((payload, times))
+}
+
+/// Tells where the node sees the asker, if that is not where the asker is. A kernel takes the address and the port of
+/// the socket for the identity of an asker with an unprivileged port, and answers to this identity; other nodes answer
+/// to the identity of the HELLO, which proves nothing.
+fn translation(subject: &Subject, me: ProcessId, asker: ProcessId) -> Option<String> {
+    let is_of_socket = asker != me && asker.pid & ProcessId::USER_FLAG != 0;
+    let address = asker.nid.ip().filter(|_| is_of_socket)?;
+    let port = asker.pid & !ProcessId::USER_FLAG;
+    let own = subject.source;
+    // The acceptor replaces the identity only if the source port is above 1023.
+    (address != own || subject.privileged).then(|| {
+        let from = if subject.privileged {
+            "a port below 1024 of "
+        } else {
+            ""
+        };
+        format!("a connection from {from}{own} arrives there from {address}, port {port}")
+    })
 }
 
 pub(super) fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis) {
@@ -171,6 +198,36 @@ mod tests {
         assert_eq!(diagnosis.findings, []);
         slowness(2 * second, second, &mut diagnosis);
         assert_eq!(diagnosis.findings[0].kind.name, "timeout-short");
+    }
+
+    #[test]
+    fn an_answer_to_another_address_or_port_shows_address_translation() {
+        let id = |nid: &str, pid| ProcessId {
+            nid: nid.parse().unwrap(),
+            pid,
+        };
+        let own = "10.0.0.1".parse().unwrap();
+        let subject = |privileged| Subject {
+            nid: "10.0.9.9@tcp".parse().unwrap(),
+            address: "10.0.9.9:988".parse().unwrap(),
+            source: own,
+            privileged,
+            timeout: Duration::from_secs(1),
+        };
+        let me = id("10.0.0.1@tcp", ProcessId::USER_FLAG | 7);
+        let seen = |privileged, asker| translation(&subject(privileged), me, asker);
+        let here = id("10.0.0.1@tcp", ProcessId::USER_FLAG | 40_000);
+        let moved = id("10.0.5.1@tcp", ProcessId::USER_FLAG | 40_000);
+        assert_eq!(seen(false, me), None);
+        assert_eq!(seen(false, here), None);
+        assert!(
+            seen(false, moved)
+                .unwrap()
+                .contains("from 10.0.5.1, port 40000")
+        );
+        assert!(seen(true, here).unwrap().contains("from a port below 1024"));
+        // A node that believes the HELLO.
+        assert_eq!(seen(true, id("10.0.0.1@tcp", ProcessId::LUSTRE_PID)), None);
     }
 
     #[test]

@@ -2,15 +2,17 @@
 //! accepts the connection.
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use lnet_types::{Net, Nid};
 use lnet_wire::{Connreq, Ctype, Hello, LNET_MAGIC};
+use sys::IcmpRejection;
 
 use super::{Diagnosis, FindingKind, catalogue};
 use crate::exchange::{Exchange, Way};
 use crate::link::Link;
-use crate::node::{NodeUnderTest, SetupError, Subject};
+use crate::node::{NodeUnderTest, SetupError, Subject, lacks_privilege};
 use crate::probe::Probe;
 
 /// The number of bytes without an answer that counts as a flood: a HELLO has at most 136, an answer
@@ -23,6 +25,10 @@ const WATCH: Duration = Duration::from_secs(1);
 /// Longer than an acceptor needs to check a port number, and shorter than the five seconds that it
 /// gives a silent client.
 const UNHEARD: Duration = Duration::from_secs(4);
+
+/// The port of nodes whose configuration names no other.
+// [CONN-1]
+const LNET_PORT: u16 = 988;
 
 /// Networks to try if the node is on another one. A kernel logs each rejection.
 const NETS_TRIED: u16 = 4;
@@ -47,9 +53,11 @@ enum HandshakeFailure {
     Flood(usize),
 }
 
-/// Connects to the node's port. Returns true if an LNet node answers there for the NID.
+/// Connects to the node's port. Returns true if an LNet node answers there for the NID. If none does, looks for the node
+/// on `others` and on LNet's own port, too.
 pub(super) fn try_node(
     node: &NodeUnderTest,
+    others: &[u16],
     diagnosis: &mut Diagnosis,
 ) -> Result<bool, SetupError> {
     let subject = node.subject();
@@ -65,7 +73,7 @@ pub(super) fn try_node(
             diagnosis.saw(name, format!("{port}: an LNet node answers, to {from}"));
             return Ok(true);
         }
-        Err(HandshakeFailure::NoConnection(error)) if lacks_privilege(&error, subject) => {
+        Err(HandshakeFailure::NoConnection(error)) if lacks_privilege(&error) => {
             return Err(SetupError::Privilege);
         }
         Err(failure) => failure,
@@ -76,7 +84,23 @@ pub(super) fn try_node(
     };
     diagnosis.saw(name, format!("{}: {seen}", subject.address.port()));
     diagnosis.found(kind, seen);
+    let mut others = others.iter().chain([&LNET_PORT]);
+    if let Some(other) = others.find(|&&other| answers_on(other, subject)) {
+        let port = subject.address.port();
+        let seen = format!("{} answers on port {other}, and not on {port}", subject.nid);
+        diagnosis.found(&catalogue::OTHER_PORT, seen);
+    }
     Ok(false)
+}
+
+/// Returns true if the node answers on another port of its address.
+fn answers_on(port: u16, subject: &Subject) -> bool {
+    let address = SocketAddr::new(subject.address.ip(), port);
+    let other = NodeUnderTest::unchecked(Subject {
+        address,
+        ..*subject
+    });
+    port != subject.address.port() && try_handshake(&mut other.probe()).is_ok()
 }
 
 /// Checks whether a further port can be reached at all; any program may listen there.
@@ -90,7 +114,7 @@ pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {
             diagnosis.saw(name, format!("{port}: open, and resets the connection"));
         }
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+        Err(error) if is_reset(&error) => {
             diagnosis.saw(name, format!("{port}: reachable, but no process listens"));
         }
         Err(error) => {
@@ -99,10 +123,6 @@ pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
             diagnosis.found(kind, seen);
         }
     }
-}
-
-fn lacks_privilege(error: &io::Error, subject: &Subject) -> bool {
-    subject.privileged && error.kind() == ErrorKind::PermissionDenied
 }
 
 /// Connects and sends a valid handshake.
@@ -232,10 +252,21 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
     let Subject {
         address, timeout, ..
     } = subject;
+    let rejection = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<IcmpRejection>());
+    if let Some(rejection) = rejection.filter(|rejection| rejection.is_of_filter()) {
+        let seen = format!("the attempt to connect to {address} is rejected by {rejection}");
+        return (&catalogue::FIREWALL_REJECTS, seen);
+    }
     match error.kind() {
         ErrorKind::ConnectionRefused => (
             &catalogue::PORT_REJECTED,
             format!("{address} rejects the connection: no process listens on the port"),
+        ),
+        ErrorKind::PermissionDenied => (
+            &catalogue::FIREWALL_REJECTS,
+            format!("this machine itself does not permit a connection to {address}: {error}"),
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => (
             &catalogue::PORT_FILTERED,
@@ -267,6 +298,13 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         return (&catalogue::WRONG_NET, seen);
     }
     let how = match unheard.unwrap_or_else(|| end_unheard(node)) {
+        Unheard::Closed if *privileged => {
+            let seen = format!(
+                "{address} closes connections from this machine's ports below 1024 before it reads a byte, as \
+                 acceptors do with ports above 1023"
+            );
+            return (&catalogue::PRIVILEGED_REJECTED, seen);
+        }
         Unheard::Reset => "resets",
         Unheard::Closed => "closes",
         Unheard::Open => {
@@ -278,6 +316,11 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
     };
     let seen = format!("{address} accepts the connection and {how} it before it reads a byte");
     (&catalogue::PORT_CLOSES, seen)
+}
+
+/// Returns true if the host answered the attempt to connect with a reset. An ICMP message comes from a filter.
+fn is_reset(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionRefused && error.get_ref().is_none()
 }
 
 /// What happens to a connection on which nothing is sent.

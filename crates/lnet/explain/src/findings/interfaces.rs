@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lnet_config::machine::{Machine, share_subnet};
+use lnet_config::machine::{Lack, Machine, share_subnet};
 use lnet_types::Nid;
 
 use super::{Context, finding, listed};
@@ -24,14 +24,14 @@ pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
     let present = listed(machine.interfaces.iter().map(|one| &one.name));
     let missing = named(context)
         .into_iter()
-        .filter(|(_, name)| machine.interface(name).is_none());
+        .filter(|(nid, name)| machine.lack(nid.net(), Some(*nid), name) == Some(Lack::Interface));
     let told = missing.map(|(nid, name)| {
         let text = format!(
             "the configuration names {name} for {}; the machine has {present}. An import stops there, \
              and the nets and routes after it are missing",
             nid.net()
         );
-        let advice = format!("wait for {name} before LNet is configured (boot order), or name one of: {present}");
+        let advice = machine.advice_for_missing(name);
         finding(Code::InterfaceMissing, Severity::Error, name, text, advice)
     });
     told.collect()
@@ -57,11 +57,11 @@ pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let down = named(context).into_iter().filter_map(|(nid, name)| {
-        let interface = machine.interface(name)?;
-        let what = match (interface.up, machine.address(name)) {
-            (false, _) => "is down or has no carrier",
-            (true, None) => "has no IPv4 address, and an NI needs one",
-            (true, Some(_)) => return None,
+        let what = match machine.lack(nid.net(), Some(nid), name)? {
+            Lack::Interface => return None,
+            Lack::Link => "is down or has no carrier",
+            Lack::Address if nid.is_large() => "has no IPv6 address, and this NI needs one",
+            Lack::Address => "has no IPv4 address, and an NI needs one",
         };
         Some((nid, name, what))
     });

@@ -9,9 +9,9 @@
 //!  not all of it within 5 s                  ─▶  nothing
 //! ```
 //!
-//! Bodies and all fields except Accept are ignored. A client that asks for `text/plain` and not for OpenMetrics gets
-//! the older text format of Prometheus, which differs only in details ([`as_text`]). No client can hold a connection
-//! longer than twice [`PATIENCE`].
+//! Bodies and all fields except Accept are ignored. A client that does not ask for OpenMetrics, such as `curl`, gets the
+//! older text format of Prometheus, which differs only in details ([`as_text`]) and which more programs read. No client
+//! can hold a connection longer than twice [`PATIENCE`].
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -131,14 +131,12 @@ fn decide(request: &[u8]) -> Verdict {
     }
 }
 
-/// Returns whether the field Accept names `text/plain` and not OpenMetrics, which is the answer in all other cases.
+/// Returns whether no field Accept names OpenMetrics.
 fn wants_text(request: &[u8]) -> bool {
     let request = String::from_utf8_lossy(request).to_ascii_lowercase();
     let mut fields = request.lines().skip(1);
     let accepts = fields.find_map(|line| line.strip_prefix("accept:"));
-    accepts.is_some_and(|kinds| {
-        kinds.contains("text/plain") && !kinds.contains("application/openmetrics-text")
-    })
+    !accepts.is_some_and(|kinds| kinds.contains("application/openmetrics-text"))
 }
 
 /// Translates into the older text format: it has another name for counters' families (with `_total`), no units, and
@@ -219,7 +217,7 @@ mod tests {
         let verdict = |line: &str| decide(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
         let metrics = |head_only| Verdict::Metrics {
             head_only,
-            text: false,
+            text: true,
         };
         assert_eq!(verdict("GET /metrics HTTP/1.1"), metrics(false));
         assert_eq!(verdict("GET /metrics?a=b HTTP/1.0"), metrics(false));
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_plain_text_gets_the_older_format() {
+    fn who_does_not_ask_for_openmetrics_gets_the_older_format() {
         let verdict = |accept: &str| {
             decide(format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n").as_bytes())
         };
@@ -249,7 +247,7 @@ mod tests {
         );
         let both = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5";
         assert_eq!(verdict(both), metrics(false));
-        assert_eq!(verdict("*/*"), metrics(false));
+        assert_eq!(verdict("*/*"), metrics(true));
         let open = "\
 # HELP a_seconds Time.
 # TYPE a_seconds counter

@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lnet_config::PeerConfig;
@@ -53,7 +54,10 @@ fn ask(endpoint: &MetricsEndpoint, request: &[u8]) -> (String, String) {
 }
 
 fn scrape(endpoint: &MetricsEndpoint) -> Exposition {
-    let (head, body) = ask(endpoint, b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (head, body) = ask(
+        endpoint,
+        b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/openmetrics-text\r\n\r\n",
+    );
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     let length = format!("Content-Length: {}", body.len());
     assert!(head.contains(&length), "{head}");
@@ -429,4 +433,38 @@ fn every_alert_is_explained() {
     let explained: BTreeSet<&str> = names.filter(|name| name.starts_with("Finerail")).collect();
     assert!(alerts.len() >= 10, "{alerts:?}");
     assert_eq!(alerts, explained);
+}
+
+/// What `curl` gets is judged by Prometheus' own checker.
+#[test]
+fn the_checker_of_prometheus_has_no_complaint() {
+    if !testkit::require("promtool") {
+        return;
+    }
+    let (node, _other) = after_traffic();
+    let (_, body) = ask(
+        &serve(&node),
+        b"GET /metrics HTTP/1.1\r\nAccept: */*\r\n\r\n",
+    );
+    let judged = |text: &str| {
+        let mut command = Command::new("promtool");
+        command.args(["check", "metrics"]).stdin(Stdio::piped());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let found = judged(&body);
+    let told = String::from_utf8_lossy(&found.stderr).into_owned();
+    assert!(found.status.success() && told.is_empty(), "{told}");
+    let wrong = body.replace("finerail_sent_messages_total", "finerail_sent_messages");
+    assert!(!judged(&wrong).status.success(), "it can fail");
 }

@@ -134,6 +134,11 @@ pub(crate) static INTERFACE_SHARED: Lint = note(
     "several NIs share one device, and are not separate rails",
     "give each rail its own device, or count them as one rail",
 );
+pub(crate) static HOST_PREFIXES: Lint = warning(
+    "host-prefixes",
+    "several NIs with addresses of /32: only one interface sends",
+    "route by source: a table for each address with its gateway, as `finerail convert --for NID` prints",
+);
 pub(crate) static ONE_SUBNET: Lint = warning(
     "one-subnet",
     "several NIs in one subnet (a note if the prefix is a guess)",
@@ -248,6 +253,11 @@ pub(crate) static CREDITS_EXHAUSTED: Lint = warning(
     "credits-exhausted",
     "messages to a peer NI wait for credits (a note if they did before)",
     "find the reason why that node is slow; raise peer_credits on both sides",
+);
+pub(crate) static FAILURES_RISE: Lint = warning(
+    "failures-rise",
+    "failures between two readings of a node's counters",
+    "`lnetctl peer show -v 3` twice names the peers whose counters rise; ping them, and look at their logs",
 );
 pub(crate) static MESSAGES_FAILED: Lint = warning(
     "messages-failed",
@@ -376,7 +386,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 61] = [
+pub static LINTS: [&Lint; 63] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -391,6 +401,7 @@ pub static LINTS: [&Lint; 61] = [
     &WRONG_INTERFACE,
     &INTERFACE_SHARED,
     &ONE_SUBNET,
+    &HOST_PREFIXES,
     &SUBNETS_APART,
     &IP2NETS_HOST_MATCH,
     &IP2NETS_PASSED_OVER,
@@ -413,6 +424,7 @@ pub static LINTS: [&Lint; 61] = [
     &HEALTH_ZERO,
     &FAILURES_COUNTED,
     &CREDITS_EXHAUSTED,
+    &FAILURES_RISE,
     &MESSAGES_FAILED,
     &KERNEL_MESSAGE,
     &RULE_DEAD,

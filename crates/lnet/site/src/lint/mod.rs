@@ -20,6 +20,7 @@ mod finding;
 mod lints;
 mod node;
 mod sarif;
+mod settings;
 mod source;
 mod text;
 
@@ -27,6 +28,8 @@ use serde::Serialize;
 
 pub use catalogue::{LINTS, Lint, Severity, list, markdown};
 pub use finding::{Finding, Report, Shown};
+pub use lints::is_virtual;
+pub use settings::{OwnNi, Settings, settings};
 pub use source::LintError;
 
 use crate::lint::node::Node;
@@ -64,6 +67,25 @@ pub fn lint(inputs: &[Input<'_>]) -> Result<Report, LintError> {
     lint_classes(inputs, |_| 1)
 }
 
+/// Runs all lints like [`lint`], and compares counters with earlier readings: `earlier(name)` is the text of an earlier
+/// reading of the node with this name. What rose in between is reported in place of the totals. A text that cannot be
+/// read counts as no reading.
+///
+/// # Errors
+///
+/// Returns an error like [`lint`].
+pub fn lint_since<'t>(
+    inputs: &[Input<'_>],
+    earlier: impl Fn(&str) -> Option<&'t str>,
+) -> Result<Report, LintError> {
+    let mut sources = read(inputs)?;
+    for source in &mut sources {
+        let survey = earlier(source.name).and_then(|text| lnet_config::survey(text).ok());
+        source.earlier = survey.map(|survey| survey.document);
+    }
+    Ok(report(inputs, &sources, |_| 1))
+}
+
 /// Runs all lints like [`lint`], but the document with index `i` stands for `count(i)` nodes. The count matters for
 /// lints that compare a node with most other nodes.
 ///
@@ -74,10 +96,16 @@ pub fn lint_classes(
     inputs: &[Input<'_>],
     count: impl Fn(usize) -> usize,
 ) -> Result<Report, LintError> {
-    let sources: Result<Vec<Source<'_>>, LintError> = inputs.iter().map(Source::read).collect();
-    let sources = sources?;
+    Ok(report(inputs, &read(inputs)?, count))
+}
+
+fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<Source<'a>>, LintError> {
+    inputs.iter().map(Source::read).collect()
+}
+
+fn report(inputs: &[Input<'_>], sources: &[Source<'_>], count: impl Fn(usize) -> usize) -> Report {
     let nodes = sources.iter().zip(0..);
     let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
     let nodes: Vec<Node<'_>> = nodes.collect();
-    Ok(Report::new(inputs, lints::all(&nodes)))
+    Report::new(inputs, lints::all(&nodes))
 }

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use lnet_config::machine::Machine;
+use lnet_config::machine::{Machine, is_by_ip};
 use lnet_config::{Document, Ip2Nets, NiConfig, NiShow, PeerShow, Places, RouteShow, Step};
 use lnet_policy::{PolicyError, Profile, Rule, RuleList};
 use lnet_types::expr::NidList;
-use lnet_types::{LndType, Net, Nid};
+use lnet_types::{Net, Nid};
 
 use crate::lint::catalogue::{Lint, Severity};
 use crate::lint::finding::Finding;
@@ -107,6 +107,11 @@ impl<'s> Node<'s> {
 
     pub(crate) fn document(&self) -> &'s Document {
         &self.source.document
+    }
+
+    /// Returns an earlier reading of the same node, if there is one.
+    pub(crate) fn earlier(&self) -> Option<&'s Document> {
+        self.source.earlier.as_ref()
     }
 
     pub(crate) fn machine(&self) -> Option<&'s Machine> {
@@ -288,8 +293,8 @@ fn add_nis<'s>(
         nis.push(ni(config.nid, None));
     }
     for name in &config.interfaces {
-        let by_ip = matches!(net.lnd, LndType::TCP | LndType::O2IB);
-        let address = machine.filter(|_| by_ip).and_then(|one| one.address(name));
+        let by_ip = machine.filter(|_| is_by_ip(net));
+        let address = by_ip.and_then(|one| one.address(name));
         let nid = config
             .nid
             .or(address.map(|address| Nid::from_ip(net, address.ip)));

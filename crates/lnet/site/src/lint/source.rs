@@ -36,6 +36,8 @@ pub(crate) struct Source<'a> {
     /// The places of the keys; `None` for options of the module.
     pub(crate) places: Option<Places<'a>>,
     pub(crate) document: Document,
+    /// An earlier reading of the same node.
+    pub(crate) earlier: Option<Document>,
     pub(crate) machine: Option<Machine>,
     /// Keys that are not known.
     pub(crate) unknown: Complaints,
@@ -89,6 +91,7 @@ impl<'a> Source<'a> {
             text: input.text,
             places: None,
             document: Document::default(),
+            earlier: None,
             machine,
             unknown: Complaints::default(),
             refused: Complaints::default(),

@@ -1,5 +1,7 @@
 //! Inputs, answers and outputs as text, one line each.
 
+use std::fmt::Debug;
+
 use lnet_wire::{Body, Header};
 
 use crate::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
@@ -27,14 +29,17 @@ pub fn input_text(input: &Input) -> String {
         ),
         Input::Arrived { rx, result, .. } => match result {
             Ok(()) => format!("message rx {:x} has arrived", rx.0),
-            Err(status) => format!("message rx {:x} is lost: {status:?}", rx.0),
+            Err(status) => format!("message rx {:x} is lost: {}", rx.0, plain(status)),
         },
-        Input::Sent { tx, status, .. } => format!("message tx {:x} is sent: {status:?}", tx.0),
+        Input::Sent { tx, status, .. } => {
+            format!("message tx {:x} is sent: {}", tx.0, plain(status))
+        }
         Input::SentTryNext {
             tx, status, next, ..
         } => format!(
-            "message tx {:x} is sent: {status:?}; next time to try: {next}",
-            tx.0
+            "message tx {:x} is sent: {}; next time to try: {next}",
+            tx.0,
+            plain(status)
         ),
         Input::SentInNoForm { tx, .. } => {
             format!("message tx {:x} cannot be written for its next hop", tx.0)
@@ -73,8 +78,49 @@ pub fn input_text(input: &Input) -> String {
             bytes.len(),
             buffer.0
         ),
-        other => format!("{other:?}"),
+        other => plain(other),
     }
+}
+
+/// A value in plain words: `AddRoute { route: Route { net: tcp1, hops: Some(1) } }` is "add route: route net tcp1, hops
+/// 1". Names of types that hold something and brackets are left out.
+fn plain(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    let mut told = String::new();
+    let mut rest = text.as_str();
+    while let Some(first) = rest.chars().next() {
+        let is_end = |c: char| !c.is_alphanumeric() && !"_.@-".contains(c);
+        let (word, behind) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+        if word.is_empty() {
+            let is_kept = first == ',' || first == ' ' && !told.ends_with(' ');
+            told.extend(is_kept.then_some(first));
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            continue;
+        }
+        let holds = behind.starts_with('(') || behind.starts_with(" {");
+        if told.is_empty() {
+            told = words(word) + if holds { ":" } else { "" };
+        } else if !(holds && word.starts_with(char::is_uppercase)) {
+            told += &words(word);
+        }
+        rest = behind;
+    }
+    told.trim_end().to_owned()
+}
+
+/// Splits a name of the program into words of lower case.
+fn words(name: &str) -> String {
+    let mut words = String::new();
+    for (at, one) in name.chars().enumerate() {
+        if one.is_uppercase() && at > 0 && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        words.extend(
+            one.to_lowercase()
+                .map(|one| if one == '_' { ' ' } else { one }),
+        );
+    }
+    words
 }
 
 /// The return value of a call as text; `None` for an empty one.
@@ -85,11 +131,13 @@ pub fn answer_text(answer: &Answer) -> Option<String> {
         Answer::Number(number) => format!("returns {number}"),
         Answer::Refused(why) => format!("rejected: {why}"),
         Answer::Verdict(Verdict::Receive { rx, landing }) => format!(
-            "receive {} bytes as rx {:x} into {:?}",
-            landing.length, rx.0, landing.place
+            "receive {} bytes as rx {:x} into {}",
+            landing.length,
+            rx.0,
+            plain(&landing.place)
         ),
         Answer::Verdict(Verdict::Hold { rx }) => format!("hold as rx {:x}", rx.0),
-        Answer::Verdict(Verdict::Drop(reason)) => format!("discard: {reason:?}"),
+        Answer::Verdict(Verdict::Drop(reason)) => format!("discard: {}", plain(reason)),
         Answer::Verdict(Verdict::Reject(error)) => format!("close the connection: {error}"),
     })
 }
@@ -155,5 +203,40 @@ fn header_text(header: &Header) -> String {
             "GET {source} to {target}, {} bytes, portal {} match bits {:#x}",
             get.sink_length, get.ptl_index, get.match_bits
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lnet_types::{Nid, Time};
+
+    use super::*;
+    use crate::MessageStatus;
+
+    #[test]
+    fn inputs_are_told_without_the_program_s_punctuation() {
+        let gateway: Nid = "10.0.0.9@tcp".parse().unwrap();
+        let net = "o2ib".parse().unwrap();
+        let told = [
+            input_text(&Input::RemoveRoute { net, gateway }),
+            input_text(&Input::HoldRules {}),
+            input_text(&Input::SetRouting {
+                enabled: true,
+                now: Time::ZERO,
+            }),
+            plain(&MessageStatus::RemoteTimeout),
+        ];
+        for text in &told {
+            let marks = text.find(['{', '}', '(', ')', '"']);
+            assert_eq!(marks, None, "{text}");
+            assert_eq!(text.to_lowercase(), *text);
+        }
+        assert!(
+            told[0].starts_with("remove route: net o2ib, gateway "),
+            "{}",
+            told[0]
+        );
+        assert_eq!(told[1..2], ["hold rules"]);
+        assert_eq!(told[3], "remote timeout");
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use lnet_config::machine::{Machine, share_subnet};
+use lnet_config::machine::{Lack, Machine, share_subnet};
 use lnet_config::{Ip2Nets, Status, Step};
 use lnet_types::{Net, Nid};
 
 use crate::lint::catalogue::{
-    INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH, IP2NETS_PASSED_OVER,
-    NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
+    HOST_PREFIXES, INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH,
+    IP2NETS_PASSED_OVER, NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
@@ -17,42 +17,47 @@ use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
 /// The length of the subnet prefix if the machine's own is not known: most clusters use it for their rails.
 pub(super) const USUAL_PREFIX: u8 = 24;
 
+/// Returns the NIs whose interface lacks what an NI needs, each with the name of the interface.
+fn lacking<'n>(
+    node: &'n Node<'_>,
+    machine: &'n Machine,
+) -> impl Iterator<Item = (&'n Ni<'n>, &'n str, Lack)> {
+    node.nis.iter().filter_map(|ni| {
+        let name = ni.interface.as_deref()?;
+        Some((ni, name, machine.lack(ni.net, ni.nid, name)?))
+    })
+}
+
 /// Reports each configured interface that the machine does not have. An import stops at such an interface.
 pub(super) fn interface_missing(node: &Node<'_>) -> Vec<Finding> {
     let Some(machine) = node.machine() else {
         return Vec::new();
     };
     let present = listed(machine.interfaces.iter().map(|one| &one.name));
-    let missing = node.nis.iter().filter_map(|ni| {
-        let name = ni.interface.as_ref()?;
-        machine.interface(name).is_none().then_some((ni, name))
-    });
-    let told = missing.map(|(ni, name)| {
+    let missing = lacking(node, machine).filter(|(_, _, lack)| *lack == Lack::Interface);
+    let told = missing.map(|(ni, name, _)| {
         let reason = format!(
             "{name} is named for {} and the machine has {present}: an import stops there, and the nets and routes \
              after it are missing",
             ni.net
         );
-        let fix = format!(
-            "wait for {name} before LNet is configured (boot order), or name one of: {present}"
-        );
+        let fix = machine.advice_for_missing(name);
         node.finding(&INTERFACE_MISSING, &at_interfaces(ni), reason, fix)
     });
     told.collect()
 }
 
-/// Reports each interface that exists but has no carrier or no IPv4 address.
+/// Reports each interface that exists but has no carrier, or no address that its NI can use.
 pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
     let Some(machine) = node.machine() else {
         return Vec::new();
     };
-    let down = node.nis.iter().filter_map(|ni| {
-        let name = ni.interface.as_ref()?;
-        let interface = machine.interface(name)?;
-        let what = match (interface.up, machine.address(name)) {
-            (false, _) => "is down or has no carrier",
-            (true, None) => "has no IPv4 address, and an NI needs one",
-            (true, Some(_)) => return None,
+    let down = lacking(node, machine).filter_map(|(ni, name, lack)| {
+        let what = match (lack, ni.nid.and_then(Nid::ip)) {
+            (Lack::Interface, _) => return None,
+            (Lack::Link, _) => "is down or has no carrier",
+            (Lack::Address, Some(IpAddr::V6(_))) => "has no IPv6 address, and this NI needs one",
+            (Lack::Address, _) => "has no IPv4 address, and an NI needs one",
         };
         Some((ni, name, what))
     });
@@ -196,6 +201,30 @@ pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
+/// Returns true if an address has no subnet, as in clouds that route each address on its own.
+pub(super) fn is_host_prefix(ip: IpAddr, prefix: Option<u8>) -> bool {
+    prefix == Some(if ip.is_ipv4() { 32 } else { 128 })
+}
+
+/// Reports several NIs without subnets: everything leaves through the interface of the default route, unless the system
+/// routes by source address.
+pub(super) fn host_prefixes(node: &Node<'_>) -> Vec<Finding> {
+    let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
+    let alone =
+        with_ip.filter(|(_, ip)| !ip.is_loopback() && is_host_prefix(*ip, prefix(node, *ip)));
+    let nis: Vec<&Ni<'_>> = alone.map(|(ni, _)| ni).take(COMPARED_MAX).collect();
+    let [_, second, ..] = nis[..] else {
+        return Vec::new();
+    };
+    let reason = format!(
+        "{} have addresses without subnets (/32), as in clouds: without routes by source address, everything leaves \
+         through the interface of the default route, and the network drops what has another interface's address",
+        listed(nis.iter().map(|ni| Node::label(ni)))
+    );
+    let fix = HOST_PREFIXES.helps.to_owned();
+    vec![node.finding(&HOST_PREFIXES, &second.path, reason, fix)]
+}
+
 /// Reports rails of one net that are in several subnets: LNet pairs any local NI of a net with any NID on the net.
 pub(super) fn subnets_apart(node: &Node<'_>) -> Vec<Finding> {
     let mut by_net: BTreeMap<Net, Vec<(&Ni<'_>, IpAddr)>> = BTreeMap::new();
@@ -207,6 +236,9 @@ pub(super) fn subnets_apart(node: &Node<'_>) -> Vec<Finding> {
     let told = by_net.into_iter().filter_map(|(net, nis)| {
         let &(first, ip) = nis.first()?;
         let known = prefix(node, ip);
+        if is_host_prefix(ip, known) {
+            return None;
+        }
         let apart = |other: IpAddr| !share_subnet(ip, other, known.unwrap_or(USUAL_PREFIX));
         let &(other, _) = nis.iter().find(|(_, other)| apart(*other))?;
         let guess = if known.is_some() {

@@ -26,7 +26,53 @@ const RC: &str = "rc = -";
 const PING: &str = "lnetctl ping NID; then `finerail doctor NID` from this machine";
 
 /// The kinds of messages. The first one that fits a line counts.
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 26] = [
+    kind(
+        "couldn't query intf",
+        "LNet was configured before the interface was there, or the interface has another name",
+        "ip addr; then start LNet after the network (`After=network-online.target`), or `finerail node --wait 60s`",
+    ),
+    kind(
+        "interfaces found",
+        "an interface of the configuration is absent, down, or has no address",
+        "ip addr; `finerail lint FILE --interfaces` compares the configuration with it",
+    ),
+    kind(
+        "starting up LNI",
+        "LNet could not start on a network, and is not there at all",
+        "ip addr; `finerail lint FILE --interfaces` compares the configuration with it",
+    ),
+    kind(
+        "Can't load LND",
+        "the module of this type of network cannot be loaded: it is not installed, or was built for other drivers",
+        "modprobe -v the module; dmesg shows which symbols differ: install the modules that were built for this kernel \
+         and these drivers",
+    ),
+    kind(
+        "failed: No such device",
+        "the client's modules are not loaded on this machine",
+        "modprobe lustre; lsmod | grep lnet; are the modules built for the running kernel (uname -r)?",
+    ),
+    kind(
+        "failed: File exists",
+        "the file system is mounted there already, or another mount of it is under way",
+        "grep lustre /proc/mounts; mount one at a time",
+    ),
+    kind(
+        "endpoint shutdown",
+        "the server or this client stops, or their connection was ended meanwhile",
+        PING,
+    ),
+    kind(
+        "Is the MGS running?",
+        "no answer of the MGS: not started, not reached, another accept_port or network, or a firewall",
+        PING,
+    ),
+    kind(
+        "failed: Input/output error",
+        "no answer of the MGS: not started, not reached, another accept_port or network, or a firewall",
+        PING,
+    ),
     kind(
         "Timed out tx",
         "messages to it left this node and were not answered within the LND's timeout: it is overloaded or down, or its fabric is",
@@ -137,10 +183,18 @@ const ERRNOS: [(u32, &str); 20] = [
     (113, "EHOSTUNREACH: no path"),
 ];
 
-/// Returns true for lines of the kernel's modules.
+/// Returns true for lines of the kernel's modules, and of the tools that mount and configure.
 pub(in crate::lint) fn is_message(line: &str) -> bool {
-    const MODULES: [&str; 4] = ["LNet: ", "LNetError: ", "Lustre: ", "LustreError: "];
-    MODULES.iter().any(|module| line.contains(module))
+    const PROGRAMS: [&str; 6] = [
+        "LNet: ",
+        "LNetError: ",
+        "Lustre: ",
+        "LustreError: ",
+        "mount.lustre: ",
+        "couldn't query intf",
+    ];
+    let is_mount = line.contains("mount: mounting ") && nid_in(line).is_some();
+    is_mount || PROGRAMS.iter().any(|program| line.contains(program))
 }
 
 /// The messages of one kind about one node.

@@ -23,13 +23,14 @@ use crate::lint::finding::Finding;
 use crate::lint::node::Node;
 
 pub(super) use kernel::is_message;
+pub use places::is_virtual;
 
 /// A lint of one node.
 type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 44] = [
+const SEARCHES: [Search; 46] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -42,6 +43,7 @@ const SEARCHES: [Search; 44] = [
     places::virtual_interface,
     places::nid_not_of_interface,
     interfaces::one_subnet,
+    interfaces::host_prefixes,
     interfaces::subnets_apart,
     interfaces::ip2nets_host_match,
     interfaces::ip2nets_passed_over,
@@ -63,6 +65,7 @@ const SEARCHES: [Search; 44] = [
     observed::health_zero,
     observed::failures_counted,
     observed::credits_exhausted,
+    observed::failures_rise,
     observed::messages_failed,
     kernel::kernel_message,
     rules::rule_dead,

@@ -1,10 +1,10 @@
 //! Lints of the counters in a document.
 
-use lnet_config::{NiHealth, PeerCredits, PeerNiHealth, Step};
+use lnet_config::{Document, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Step};
 use lnet_types::Nid;
 
 use crate::lint::catalogue::{
-    CREDITS_EXHAUSTED, FAILURES_COUNTED, HEALTH_ZERO, MESSAGES_FAILED, Severity,
+    CREDITS_EXHAUSTED, FAILURES_COUNTED, FAILURES_RISE, HEALTH_ZERO, MESSAGES_FAILED, Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, listed};
@@ -49,11 +49,38 @@ pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
 /// The failures of a whole node from which on they are a warning: fewer are what each restart of a peer leaves.
 const FAILED_MANY: u64 = 100;
 
-/// Reports messages that failed since the node started, most frequent class first, with what each class means.
+/// Reports messages that failed since the node started, most frequent class first, with what each class means. With an
+/// earlier reading, [`failures_rise`] reports instead.
 pub(super) fn messages_failed(node: &Node<'_>) -> Vec<Finding> {
-    let Some(counts) = node.document().statistics else {
+    let Some(counts) = node
+        .document()
+        .statistics
+        .filter(|_| node.earlier().is_none())
+    else {
         return Vec::new();
     };
+    let (total, failed) = failed(&counts);
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let reason = format!(
+        "totals since this node started, which may be long ago: {failed}; {} messages were sent and {} resent",
+        counts.send_count, counts.resend_count
+    );
+    let fix = "run `lnetctl stats show` twice with a pause, and `finerail lint LATER --since EARLIER`: what rises fails \
+               now; then `lnetctl peer show -v 3` names the peer whose counters rise";
+    let path = [Step::Key("statistics")];
+    let made = node.finding(&MESSAGES_FAILED, &path, reason, fix.to_owned());
+    let severity = if total < FAILED_MANY {
+        Severity::Note
+    } else {
+        made.severity
+    };
+    vec![made.with_severity(severity)]
+}
+
+/// Returns the number of failed messages, and the classes of failures in words, most frequent first.
+fn failed(counts: &NodeStats) -> (u64, String) {
     let mut classes = [
         (
             counts.remote_timeout_count,
@@ -86,38 +113,127 @@ pub(super) fn messages_failed(node: &Node<'_>) -> Vec<Finding> {
         ),
     ];
     classes.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let failed: Vec<String> = classes
+    let total = classes
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if failed.is_empty() {
-        return Vec::new();
-    }
-    let total: u64 = classes
-        .iter()
-        .fold(0, |sum, (count, _)| sum.saturating_add(*count));
-    let reason = format!(
-        "since this node started, {}; {} messages were sent and {} resent",
-        failed.join(", "),
-        counts.send_count,
-        counts.resend_count
-    );
-    let fix = "run `lnetctl stats show` twice with a pause: what rises fails now; then `lnetctl peer show -v 3` names the \
-               peer whose counters rise";
-    let path = [Step::Key("statistics")];
-    let made = node.finding(&MESSAGES_FAILED, &path, reason, fix.to_owned());
-    let severity = if total < FAILED_MANY {
-        Severity::Note
-    } else {
-        made.severity
-    };
-    vec![made.with_severity(severity)]
+        .fold(0_u64, |sum, (count, _)| sum.saturating_add(*count));
+    let some = classes.iter().filter(|(count, _)| *count > 0);
+    (
+        total,
+        listed(some.map(|(count, what)| format!("{count} {what}"))),
+    )
 }
 
-/// Reports the failure counters of all local NIs and peer NIs.
+/// Reports what failed between an earlier reading of the same node and this one: of the whole node, and at each NI.
+pub(super) fn failures_rise(node: &Node<'_>) -> Vec<Finding> {
+    let Some(earlier) = node.earlier() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let since = node.document().since(earlier);
+    let zeroed = if since.zeroed {
+        " (a count is lower than before: the node was restarted or its counters were zeroed, and such counts are from \
+         there)"
+    } else {
+        ""
+    };
+    let path = [Step::Key("statistics")];
+    if let Some(counts) = since.document.statistics {
+        let (total, failed) = failed(&counts);
+        let sent = format!(
+            "{} messages were sent, {} resent",
+            counts.send_count, counts.resend_count
+        );
+        let made = match total {
+            0 => {
+                let reason = format!(
+                    "no failure was counted between the two readings{zeroed}; {sent}: the totals are older"
+                );
+                let fix = "nothing fails now: compare again when the trouble is back";
+                node.finding(&FAILURES_RISE, &path, reason, fix.to_owned())
+                    .with_severity(Severity::Note)
+            }
+            _ => {
+                let reason = format!("between the two readings{zeroed}: {failed}; {sent}");
+                node.finding(
+                    &FAILURES_RISE,
+                    &path,
+                    reason,
+                    FAILURES_RISE.helps.to_owned(),
+                )
+            }
+        };
+        found.push(made);
+    }
+    found.extend(rises_of_nis(node, earlier));
+    found.extend(rises_of_peers(node, earlier));
+    found
+}
+
+fn rises_of_nis(node: &Node<'_>, earlier: &Document) -> Vec<Finding> {
+    let then = |nid: Option<Nid>| {
+        let mut nis = earlier.nets.iter().flat_map(|net| &net.nis);
+        nis.find(|ni| ni.config.nid == nid).and_then(|ni| ni.health)
+    };
+    let told = node.nis.iter().filter_map(|ni| {
+        let now = ni.show?.health?;
+        let rise = risen(local(&now), local(&then(ni.nid)?));
+        let path = [ni.path.as_slice(), &[Step::Key("health stats")]].concat();
+        let reason = format!(
+            "local NI {} counted since the earlier reading: {rise}",
+            Node::label(ni)
+        );
+        let fix = "check the interface, its cable and its driver".to_owned();
+        (!rise.is_empty()).then(|| node.finding(&FAILURES_RISE, &path, reason, fix))
+    });
+    told.collect()
+}
+
+fn rises_of_peers(node: &Node<'_>, earlier: &Document) -> Vec<Finding> {
+    let then = |nid: Nid| {
+        let mut nis = earlier.peers.iter().flat_map(|peer| &peer.nis);
+        nis.find(|ni| ni.nid == nid).and_then(|ni| ni.health)
+    };
+    let mut found = Vec::new();
+    for (at, peer) in node.peers() {
+        for (item, ni) in peer.nis.iter().enumerate() {
+            let (Some(now), Some(then)) = (ni.health, then(ni.nid)) else {
+                continue;
+            };
+            let rise = risen(remote(&now), remote(&then));
+            if rise.is_empty() {
+                continue;
+            }
+            let steps = [Step::Key("peer"), Step::Item(at), Step::Key("peer ni")];
+            let last = [Step::Item(item), Step::Key("health stats")];
+            let path = [steps.as_slice(), &last].concat();
+            let reason = format!(
+                "peer NI {} counted since the earlier reading: {rise}",
+                ni.nid
+            );
+            let fix = format!(
+                "lnetctl ping {}; then `finerail doctor {}` from this machine",
+                ni.nid, ni.nid
+            );
+            found.push(node.finding(&FAILURES_RISE, &path, reason, fix));
+        }
+    }
+    found
+}
+
+/// Returns the counters that are higher than before. A lower one was zeroed, and counts from there.
+fn risen<const N: usize>(now: [(&'static str, u64); N], then: [(&str, u64); N]) -> String {
+    let both = now.into_iter().zip(then);
+    let rise = both.map(|((class, now), (_, then))| (class, now.checked_sub(then).unwrap_or(now)));
+    let some = rise.filter(|(_, count)| *count > 0);
+    listed(some.map(|(class, count)| format!("{class} {count}")))
+}
+
+/// Reports the failure counters of all local NIs and peer NIs, unless there is an earlier reading.
 pub(super) fn failures_counted(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
+    if node.earlier().is_some() {
+        return found;
+    }
     for ni in &node.nis {
         let Some(health) = ni.show.and_then(|show| show.health) else {
             continue;

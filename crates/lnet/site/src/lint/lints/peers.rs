@@ -7,7 +7,7 @@ use lnet_config::machine::share_subnet;
 use lnet_config::{PeerNiShow, PeerShow, Step};
 use lnet_types::{Net, Nid};
 
-use super::interfaces::{USUAL_PREFIX, prefix};
+use super::interfaces::{USUAL_PREFIX, is_host_prefix, prefix};
 use super::routes::HEALTH_MAX;
 use crate::lint::catalogue::{
     NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_LOCAL, PRIMARY_NOT_REACHED, RAIL_MISMATCH,
@@ -162,7 +162,11 @@ fn is_in_use(node: &Node<'_>, ni: &Ni<'_>) -> bool {
 }
 
 fn has_other_subnet(node: &Node<'_>, ni: &Ni<'_>, ip: IpAddr) -> bool {
-    let prefix = prefix(node, ip).unwrap_or(USUAL_PREFIX);
+    let known = prefix(node, ip);
+    if is_host_prefix(ip, known) {
+        return false;
+    }
+    let prefix = known.unwrap_or(USUAL_PREFIX);
     let mut same_net = node.nis.iter().filter(|other| other.net == ni.net);
     same_net.any(|other| {
         let other = other.nid.and_then(Nid::ip);

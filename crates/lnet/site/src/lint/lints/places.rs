@@ -23,7 +23,8 @@ const VIRTUAL: [&str; 14] = [
 
 /// Decides whether an interface is a bridge or link of containers or virtual machines. Docker's networks are called
 /// `br-` and 12 hexadecimal digits.
-fn is_virtual(name: &str) -> bool {
+#[must_use]
+pub fn is_virtual(name: &str) -> bool {
     let of_docker = name.strip_prefix("br-").is_some_and(|rest| {
         rest.len() == 12 && rest.chars().all(|digit| digit.is_ascii_hexdigit())
     });

@@ -1,0 +1,126 @@
+//! `finerail convert --for NID`: the configuration that this machine needs to reach a node, from its interfaces and
+//! routes.
+
+use std::net::IpAddr;
+
+use anyhow::{Context, bail};
+use lnet_config::machine::{Interface, Machine, is_by_ip, share_subnet};
+use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_site::lint::is_virtual;
+use lnet_types::Nid;
+
+use crate::common::Negative;
+use crate::ctl::hosts::nid_of;
+use crate::{ip, rails};
+
+/// The interfaces of this machine that lead to a node.
+pub(super) struct Own {
+    nid: Nid,
+    /// The names of the interfaces, that of the system's own route first.
+    interfaces: Vec<String>,
+    addresses: Vec<IpAddr>,
+}
+
+impl Own {
+    /// Finds the interfaces. Several of them count if each reaches the node as the first one does: in one subnet, or
+    /// with an address without a subnet.
+    pub(super) fn find(target: &str) -> anyhow::Result<Self> {
+        let nid: Nid = nid_of(target).parse().with_context(|| target.to_owned())?;
+        let address = nid.ip().filter(|_| is_by_ip(nid.net()));
+        let Some(address) = address else {
+            bail!("{nid}: only NIDs of tcp and o2ib are addresses that the system has routes to");
+        };
+        let machine = Machine::parse(&ip::addresses()?)?;
+        if machine.named_addresses().any(|(_, own)| own == address) {
+            bail!(Negative(format!("{address} is an address of this machine")));
+        }
+        let route = ip::route_to(address, None).map_err(|error| Negative(format!("{error:#}")))?;
+        let first = machine.interface(&route.dev);
+        let Some((first, own)) = first.and_then(|one| Some((one, source(one, address)?))) else {
+            bail!(Negative(format!(
+                "{address} is reached over {}, which has no address of its kind: bring it up first",
+                route.dev
+            )));
+        };
+        let prefix = machine.prefix_of(own).unwrap_or(0);
+        let is_rail = |other: &&Interface| {
+            let other_address =
+                source(other, address).filter(|_| other.up && is_usable(&other.name));
+            other_address.is_some_and(|ip| {
+                let same = machine.prefix_of(ip) == Some(prefix);
+                let is_host = prefix == if ip.is_ipv4() { 32 } else { 128 };
+                same && (is_host || share_subnet(ip, own, prefix))
+            })
+        };
+        let others = machine
+            .interfaces
+            .iter()
+            .filter(|one| one.name != first.name);
+        let rails: Vec<&Interface> = std::iter::once(first)
+            .chain(others.filter(is_rail))
+            .collect();
+        Ok(Self {
+            nid,
+            interfaces: rails.iter().map(|one| one.name.clone()).collect(),
+            addresses: rails
+                .iter()
+                .filter_map(|one| source(one, address))
+                .collect(),
+        })
+    }
+
+    /// Returns the configuration as YAML.
+    pub(super) fn yaml(&self) -> String {
+        let ni = NiConfig {
+            interfaces: self.interfaces.clone(),
+            ..NiConfig::default()
+        };
+        let net = NetConfig {
+            net: self.nid.net(),
+            nis: vec![ni],
+        };
+        let config = Config {
+            nets: vec![net],
+            ..Config::default()
+        };
+        config.to_yaml()
+    }
+
+    /// Returns what the system needs so that each interface sends for its own address, as commands.
+    pub(super) fn routes(&self) -> anyhow::Result<String> {
+        let rails = rails::of_addresses(&self.addresses)?;
+        Ok(rails::commands(&rails, &rails::running))
+    }
+
+    /// Returns what the user should know about the result.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.interfaces.len() > 1 {
+            notes.push(format!(
+                "{} reach {}: the system needs routes by source address, which `finerail convert --for {} --to routes` \
+                 prints",
+                self.interfaces.join(", "),
+                self.nid,
+                self.nid
+            ));
+        }
+        if self.interfaces.iter().any(|name| !is_usable(name)) {
+            notes.push(format!(
+                "{} is an interface of containers or virtual machines: does the node reach it?",
+                self.interfaces.join(", ")
+            ));
+        }
+        notes
+    }
+}
+
+/// Returns the address of an interface from which an address of the same kind is reached.
+fn source(interface: &Interface, to: IpAddr) -> Option<IpAddr> {
+    let mut addresses = interface.addresses.iter().map(|address| address.ip);
+    let is_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    addresses.find(|ip| ip.is_ipv4() == to.is_ipv4() && !is_local(ip))
+}
+
+fn is_usable(name: &str) -> bool {
+    name != "lo" && !is_virtual(name)
+}
