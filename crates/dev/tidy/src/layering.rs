@@ -31,6 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &["lnet-lnd", "lnet-wire", "lnet-types", "finerail-sys"],
     ),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
+    ("lnet-ptlrpc", &["lnet-wire", "lnet-types"]),
     ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (
         "lnet-node",
@@ -185,6 +186,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "files-bmi",
             "files-lnet",
             "lnet-capture",
+            "lnet-ptlrpc",
             "lnet-conform",
             "lnet-rpc",
             "lnet-selftest",
@@ -232,6 +234,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "finerail-files",
             "files-bmi",
             "lnet-capture",
+            "lnet-ptlrpc",
             "lnet-rpc",
             "lnet-selftest",
             "lnet-site",

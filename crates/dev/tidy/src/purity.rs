@@ -18,6 +18,7 @@ const PURE: &[&str] = &[
     "lnet-core",
     "lnet-explain",
     "lnet-policy",
+    "lnet-ptlrpc",
     "lnet-types",
     "lnet-wire",
     "zoid-proto",
