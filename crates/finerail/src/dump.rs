@@ -1,4 +1,6 @@
-//! `finerail dump`: prints the LNet traffic in a capture, message by message.
+//! `finerail dump`: prints the LNet traffic in a capture, message by message, or the RPCs of Lustre in it.
+
+mod rpc;
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -25,6 +27,30 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     json: bool,
 
+    /// Print the RPCs of Lustre, one a line, and what is notable about them: who asks which target for what, for
+    /// which job, with how many bytes, status and time. With -v also every field of each request and reply
+    #[arg(long)]
+    rpc: bool,
+
+    /// Print a table of the RPCs with counts, bytes, errors and percentiles of their times, instead of a line for
+    /// each
+    #[arg(long, conflicts_with_all = ["verbose", "csv"])]
+    rpc_summary: bool,
+
+    /// The columns that make the rows of --rpc-summary
+    #[arg(
+        long,
+        value_name = "COLUMN",
+        value_delimiter = ',',
+        default_values = ["client", "target", "operation", "job"],
+        requires = "rpc_summary"
+    )]
+    by: Vec<rpc::Column>,
+
+    /// Print the RPCs as CSV, with a line of names first
+    #[arg(long, requires = "rpc", conflicts_with_all = ["json", "verbose"])]
+    csv: bool,
+
     /// Exit with 1 if a byte of an accepted LNet connection could not be decoded
     #[arg(long)]
     strict: bool,
@@ -39,7 +65,10 @@ const EXAMPLES: &str = "\
 Examples:
   finerail dump lnet.pcap
   finerail dump --strict --json lnet.pcapng | jq 'select(.what == \"GET\")'
-  tcpdump -w - port 988 | finerail dump -";
+  tcpdump -w - port 988 | finerail dump -
+  finerail dump --rpc lnet.pcap                             who asks which target for what?
+  finerail dump --rpc-summary --by job,target lnet.pcap     which job makes the load?
+  finerail dump --rpc --csv lnet.pcap > rpcs.csv            pandas.read_csv(\"rpcs.csv\")";
 
 /// Reads the capture and prints its contents. Messages and the summary go to standard output, errors in the
 /// file to standard error.
@@ -67,24 +96,32 @@ pub(crate) fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
 
 fn dump(args: &DumpArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let input = open(&args.file)?;
+    if args.rpc || args.rpc_summary {
+        return rpc::dump(args, input, out);
+    }
     let mut lines = render::LinePrinter::default();
     let (summary, read) = decode_capture(input, &args.ports, |message| {
         print(args, &mut lines, &mut *out, message)
     });
-    match read {
-        Ok(()) => {}
-        Err(error @ CaptureError::Output(_)) => return Err(error.into()),
-        Err(error @ (CaptureError::NotACapture | CaptureError::Empty)) => {
-            return Err(error).with_context(|| args.file.display().to_string());
-        }
-        Err(error) => {
-            print_summary(args, out, &summary)?;
-            complain(args, &error);
-            return Ok(ExitCode::from(2));
-        }
-    }
+    let damage = damage(args, read)?;
     print_summary(args, out, &summary)?;
-    Ok(verdict(args, &summary))
+    Ok(verdict(args, &summary, damage.as_ref()))
+}
+
+/// Returns what is wrong behind the readable part of the file.
+///
+/// # Errors
+///
+/// There is no readable part, or the output cannot be written.
+fn damage(args: &DumpArgs, read: Result<(), CaptureError>) -> anyhow::Result<Option<CaptureError>> {
+    match read {
+        Ok(()) => Ok(None),
+        Err(error @ CaptureError::Output(_)) => Err(error.into()),
+        Err(error @ (CaptureError::NotACapture | CaptureError::Empty)) => {
+            Err(error).with_context(|| args.file.display().to_string())
+        }
+        Err(error) => Ok(Some(error)),
+    }
 }
 
 fn open(file: &Path) -> anyhow::Result<Box<dyn Read>> {
@@ -121,7 +158,11 @@ fn print_summary(args: &DumpArgs, out: &mut dyn Write, summary: &Summary) -> io:
     out.flush()
 }
 
-fn verdict(args: &DumpArgs, summary: &Summary) -> ExitCode {
+fn verdict(args: &DumpArgs, summary: &Summary, damage: Option<&CaptureError>) -> ExitCode {
+    if let Some(error) = damage {
+        complain(args, error);
+        return ExitCode::from(2);
+    }
     if !args.strict || summary.is_complete() {
         return ExitCode::SUCCESS;
     }

@@ -13,6 +13,7 @@ mod capture;
 mod control;
 mod planning;
 mod policy;
+mod ptlrpc;
 mod record;
 mod services;
 mod site;
@@ -25,6 +26,7 @@ pub use capture::capture;
 pub use control::control_frame;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
+pub use ptlrpc::ptlrpc;
 pub use record::record;
 pub use services::{file_head, file_message, reply_log, rpc_message, selftest_message};
 pub use site::site_files;
@@ -53,6 +55,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("nid_expression", nid_expression),
     ("o2ib_message", o2ib_message),
     ("ping_info", ping_info),
+    ("ptlrpc", ptlrpc),
     ("record", record),
     ("reply_log", reply_log),
     ("rpc_message", rpc_message),

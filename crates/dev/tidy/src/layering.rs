@@ -33,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lnet-o2ib", &["lnet-lnd", "lnet-wire", "lnet-types"]),
     ("lnet-verbs", &["lnet-o2ib", "lnet-wire", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
+    ("lnet-ptlrpc", &["lnet-wire", "lnet-types"]),
     ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
     (
         "lnet-node",
@@ -187,6 +188,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "files-bmi",
             "files-lnet",
             "lnet-capture",
+            "lnet-ptlrpc",
             "lnet-conform",
             "lnet-rpc",
             "lnet-selftest",
@@ -234,6 +236,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "finerail-files",
             "files-bmi",
             "lnet-capture",
+            "lnet-ptlrpc",
             "lnet-rpc",
             "lnet-selftest",
             "lnet-site",

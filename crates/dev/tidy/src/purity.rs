@@ -19,6 +19,7 @@ const PURE: &[&str] = &[
     "lnet-explain",
     "lnet-o2ib",
     "lnet-policy",
+    "lnet-ptlrpc",
     "lnet-types",
     "lnet-wire",
     "zoid-proto",

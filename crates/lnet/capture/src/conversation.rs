@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use lnet_types::Time;
 
-use crate::half::{Context, Half, Sink};
+use crate::half::{Context, Half, Keep, Sink};
 use crate::ip::Segment;
 use crate::message::{Connection, Direction};
 use crate::payload::Pings;
@@ -15,6 +15,7 @@ use crate::summary::Summary;
 /// State that all conversations of a capture share.
 pub(crate) struct Shared<'a, 'sink> {
     pub(crate) pings: &'a mut Pings,
+    pub(crate) keep: Keep,
     pub(crate) summary: &'a mut Summary,
     pub(crate) sink: &'a mut Sink<'sink>,
 }
@@ -165,6 +166,7 @@ fn context<'a, 'sink>(
         time,
         connection,
         pings: shared.pings,
+        keep: shared.keep,
         summary: shared.summary,
         sink: shared.sink,
     }

@@ -10,7 +10,7 @@ use lnet_wire::Connreq;
 use crate::conversation::{Conversation, Shared};
 use crate::error::CaptureError;
 use crate::file::{Packet, read_packets};
-use crate::half::Sink;
+use crate::half::{Keep, Sink};
 use crate::ip::{self, Segment};
 use crate::message::Message;
 use crate::payload::Pings;
@@ -33,6 +33,7 @@ pub const LNET_PORT: u16 = 988;
 #[derive(Debug)]
 pub struct Decoder {
     ports: Vec<u16>,
+    keep: Keep,
     conversations: BTreeMap<Ends, Conversation>,
     pings: Pings,
     summary: Summary,
@@ -58,15 +59,9 @@ type Ends = (SocketAddr, SocketAddr);
 pub fn decode_capture<R: Read>(
     input: R,
     ports: &[u16],
-    mut receive: impl FnMut(&Message<'_>) -> io::Result<()>,
+    receive: impl FnMut(&Message<'_>) -> io::Result<()>,
 ) -> (Summary, Result<(), CaptureError>) {
-    let mut decoder = Decoder::new(ports);
-    let read = read_packets(input, |packet| decoder.packet(packet, &mut receive));
-    if let Err(CaptureError::Output(_)) = read {
-        return (decoder.summary, read);
-    }
-    let (summary, finished) = decoder.finish(&mut receive);
-    (summary, read.and(finished.map_err(CaptureError::Output)))
+    Decoder::new(ports).decode(input, receive)
 }
 
 impl Decoder {
@@ -75,6 +70,7 @@ impl Decoder {
     pub fn new(ports: &[u16]) -> Self {
         Self {
             ports: ports.to_vec(),
+            keep: |_| 0,
             conversations: BTreeMap::new(),
             pings: Pings::default(),
             summary: Summary::default(),
@@ -82,6 +78,28 @@ impl Decoder {
             now: Time::ZERO,
             next_id: 0,
         }
+    }
+
+    /// Keeps the first bytes of opaque payloads, as many as `keep` returns for the header. A kept byte costs a copy and
+    /// memory of the connection; at most the return value is kept for each direction of a connection.
+    #[must_use]
+    pub fn keeping(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Reads a whole capture, as [`decode_capture`] does.
+    pub fn decode<R: Read>(
+        mut self,
+        input: R,
+        mut receive: impl FnMut(&Message<'_>) -> io::Result<()>,
+    ) -> (Summary, Result<(), CaptureError>) {
+        let read = read_packets(input, |packet| self.packet(packet, &mut receive));
+        if let Err(CaptureError::Output(_)) = read {
+            return (self.summary, read);
+        }
+        let (summary, finished) = self.finish(&mut receive);
+        (summary, read.and(finished.map_err(CaptureError::Output)))
     }
 
     /// Takes the next packet.
@@ -138,6 +156,7 @@ impl Decoder {
         let Self {
             conversations,
             pings,
+            keep,
             summary,
             ..
         } = self;
@@ -146,6 +165,7 @@ impl Decoder {
         };
         let mut shared = Shared {
             pings,
+            keep: *keep,
             summary,
             sink,
         };
@@ -193,11 +213,17 @@ impl Decoder {
 
     fn close(&mut self, mut conversation: Conversation, sink: &mut Sink<'_>) -> io::Result<()> {
         self.kept = self.kept.saturating_sub(conversation.kept());
-        let Self { pings, summary, .. } = self;
+        let Self {
+            pings,
+            keep,
+            summary,
+            ..
+        } = self;
         conversation.finish(
             self.now,
             &mut Shared {
                 pings,
+                keep: *keep,
                 summary,
                 sink,
             },

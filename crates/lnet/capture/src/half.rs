@@ -31,11 +31,15 @@ use crate::summary::Summary;
 /// Receives messages; an error ends the reading.
 pub(crate) type Sink<'a> = dyn FnMut(&Message<'_>) -> io::Result<()> + 'a;
 
+/// How many bytes of a message's opaque payload are kept for [`Payload::Opaque`].
+pub type Keep = fn(&Header) -> usize;
+
 /// State of the capture that a direction needs.
 pub(crate) struct Context<'a, 'sink> {
     pub(crate) time: Time,
     pub(crate) connection: &'a mut Connection,
     pub(crate) pings: &'a mut Pings,
+    pub(crate) keep: Keep,
     pub(crate) summary: &'a mut Summary,
     pub(crate) sink: &'a mut Sink<'sink>,
 }
@@ -69,10 +73,12 @@ struct Pending {
     form: HeaderForm,
     header: Header,
     offset: u64,
-    /// The headers, and the payload if it is ping info.
+    /// The headers, the payload if it is ping info, and otherwise the kept part of the payload.
     raw: Vec<u8>,
     header_len: usize,
     is_ping: bool,
+    /// The bytes of an opaque payload that are still to be kept.
+    to_keep: usize,
     remaining: u64,
     lost: u64,
 }
@@ -351,6 +357,7 @@ impl Half {
             raw: self.buffer.get(..header_len).unwrap_or_default().to_vec(),
             header_len,
             is_ping: cx.pings.observe(&header),
+            to_keep: (cx.keep)(&header),
             remaining: u64::from(header.payload_length),
             lost: 0,
         }));
@@ -366,11 +373,14 @@ impl Half {
         let held = self.buffer.len() as u64;
         // At most the length of the buffer, so the value fits a usize.
         let take = held.min(pending.remaining) as usize;
-        if pending.is_ping {
-            pending
-                .raw
-                .extend_from_slice(self.buffer.get(..take).unwrap_or_default());
-        }
+        let kept = match pending.is_ping {
+            true => take,
+            false => take.min(pending.to_keep),
+        };
+        pending.to_keep = pending.to_keep.saturating_sub(kept);
+        pending
+            .raw
+            .extend_from_slice(self.buffer.get(..kept).unwrap_or_default());
         pending.remaining -= take as u64;
         let is_whole = pending.remaining == 0;
         self.consume(take);
@@ -541,10 +551,15 @@ impl Half {
 
 impl Pending {
     fn deliver(&self, direction: Direction, cx: &mut Context<'_, '_>) -> io::Result<()> {
-        let body = self.raw.get(self.header_len..).unwrap_or_default();
+        let (headers, body) = self.raw.split_at(self.header_len.min(self.raw.len()));
+        let raw = if self.is_ping { &self.raw } else { headers };
+        let head = if self.lost == 0 { body } else { &[] };
         let payload = match (self.header.payload_length, self.is_ping && self.lost == 0) {
             (0, _) => Payload::None,
-            (_, false) => Payload::Opaque { lost: self.lost },
+            (_, false) => Payload::Opaque {
+                head,
+                lost: self.lost,
+            },
             (_, true) => match PingInfo::parse(body) {
                 Ok(info) => Payload::Ping(info),
                 Err(error) => Payload::BadPing(error),
@@ -563,7 +578,7 @@ impl Pending {
             header,
             payload,
         });
-        deliver(direction, self.offset, length, &self.raw, kind, cx)
+        deliver(direction, self.offset, length, raw, kind, cx)
     }
 }
 

@@ -47,6 +47,7 @@ mod summary;
 pub use decoder::{CONVERSATIONS_MAX, Decoder, KEPT_BYTES_MAX, LNET_PORT, decode_capture};
 pub use error::CaptureError;
 pub use file::{Packet, RECORD_LEN_MAX, read_packets};
+pub use half::Keep;
 pub use ip::Skipped;
 pub use message::{Connection, Direction, Kind, Lnet, Message, Reason};
 pub use payload::Payload;

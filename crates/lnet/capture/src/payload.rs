@@ -17,6 +17,8 @@ pub enum Payload<'a> {
     None,
     /// Bytes that LNet does not interpret.
     Opaque {
+        /// Its first bytes, as many as the decoder was told to keep; none by default, and none if bytes are lost.
+        head: &'a [u8],
         /// The number of bytes that are not in the capture.
         lost: u64,
     },

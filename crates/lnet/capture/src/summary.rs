@@ -61,7 +61,7 @@ impl Summary {
                 bytes.decoded += message.length;
             }
             Kind::Lnet(lnet) => match lnet.payload {
-                Payload::Opaque { lost } => {
+                Payload::Opaque { lost, .. } => {
                     bytes.decoded += message.length - lost;
                     bytes.lost += lost;
                 }

@@ -137,8 +137,8 @@ fn put_lnet(object: &mut Object, lnet: &Lnet<'_>) {
     put(object, "payload_length", lnet.header.payload_length);
     put_body(object, &lnet.header.body);
     match &lnet.payload {
-        Payload::None | Payload::Opaque { lost: 0 } => {}
-        Payload::Opaque { lost } => put(object, "payload_lost", *lost),
+        Payload::None | Payload::Opaque { lost: 0, .. } => {}
+        Payload::Opaque { lost, .. } => put(object, "payload_lost", *lost),
         Payload::Ping(info) => put(object, "ping", ping(info)),
         Payload::BadPing(error) => put_error(object, error),
     }

@@ -204,8 +204,8 @@ fn portal(text: &mut String, index: u32, bits: u64, ping: &str) -> fmt::Result {
 
 fn payload(text: &mut String, payload: &Payload<'_>) -> fmt::Result {
     match payload {
-        Payload::None | Payload::Opaque { lost: 0 } => Ok(()),
-        Payload::Opaque { lost } => write!(text, " ({lost} bytes are not in the capture)"),
+        Payload::None | Payload::Opaque { lost: 0, .. } => Ok(()),
+        Payload::Opaque { lost, .. } => write!(text, " ({lost} bytes are not in the capture)"),
         Payload::Ping(info) => ping(text, info),
         Payload::BadPing(error) => write!(text, " BROKEN {error}"),
     }

@@ -1,0 +1,502 @@
+//! The RPCs of Lustre in a capture: a line for each, or a table.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use lnet_capture::{Decoder, Direction, Kind, Message, Payload, Summary as CaptureSummary};
+use lnet_ptlrpc::{
+    By, End, Evidence, FindingKind, Opened, Pairer, PortalUse, Role, Rpc, Seen, Status, Summary,
+    Tally, fields, open, portal_use,
+};
+use lnet_types::Time;
+use lnet_wire::{Body, Header};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{DumpArgs, damage, verdict};
+
+/// A column that makes rows of the table.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum Column {
+    /// The node that asks
+    Client,
+    /// The target, or the server where the capture does not show the target's name
+    Target,
+    /// The operation
+    Operation,
+    /// The job
+    Job,
+}
+
+impl From<Column> for By {
+    fn from(column: Column) -> Self {
+        match column {
+            Column::Client => Self::Client,
+            Column::Target => Self::Target,
+            Column::Operation => Self::Operation,
+            Column::Job => Self::Job,
+        }
+    }
+}
+
+/// The bytes of a message that are looked at: blocks of a log with their frame fit, and nothing that is printed is longer.
+const KEPT: usize = 16 << 10;
+
+fn keep(header: &Header) -> usize {
+    match header.body {
+        Body::Put(put) => match portal_use(put.ptl_index) {
+            PortalUse::Request | PortalUse::Reply => KEPT,
+            PortalUse::Bulk | PortalUse::Other => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// Reads the capture and prints its RPCs.
+pub(super) fn dump(
+    args: &DumpArgs,
+    input: Box<dyn Read>,
+    out: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    let mut view = View::new(args);
+    let mut pairer = Pairer::default();
+    if args.csv {
+        view.csv_names(out)?;
+    }
+    let decoder = Decoder::new(&args.ports).keeping(keep);
+    let (summary, read) = decoder.decode(input, |message| {
+        view.message(&mut pairer, message, &mut *out)
+    });
+    let damage = damage(args, read)?;
+    let mut result = Ok(());
+    pairer.finish(&mut |rpc| {
+        if result.is_ok() {
+            result = view.rpc(&rpc, &mut *out);
+        }
+    });
+    result?;
+    view.end(&pairer.tally, &summary, out)?;
+    out.flush()?;
+    Ok(verdict(args, &summary, damage.as_ref()))
+}
+
+/// How RPCs are printed.
+struct View<'a> {
+    args: &'a DumpArgs,
+    start: Option<Time>,
+    table: Option<Summary>,
+}
+
+impl<'a> View<'a> {
+    fn new(args: &'a DumpArgs) -> Self {
+        let by: Vec<By> = args.by.iter().map(|column| By::from(*column)).collect();
+        Self {
+            args,
+            start: None,
+            table: args.rpc_summary.then(|| Summary::new(&by)),
+        }
+    }
+
+    fn message(
+        &mut self,
+        pairer: &mut Pairer,
+        message: &Message<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.start.get_or_insert(message.time);
+        let Kind::Lnet(lnet) = message.kind else {
+            return Ok(());
+        };
+        let head = match lnet.payload {
+            Payload::Opaque { head, .. } => head,
+            _ => &[],
+        };
+        let side = u64::from(message.direction == Direction::FromAcceptor);
+        let seen = Seen {
+            time: message.time,
+            place: u64::from(message.connection.id) << 1 | side,
+            header: &lnet.header,
+            head,
+        };
+        let mut ended = Vec::new();
+        let role = pairer.take(&seen, &mut |rpc| ended.push(rpc));
+        if self.args.verbose {
+            self.fields(&seen, role, out)?;
+        }
+        ended.iter().try_for_each(|rpc| self.rpc(rpc, out))
+    }
+
+    /// Prints every field of a request or a reply.
+    fn fields(&self, seen: &Seen<'_>, role: Role, out: &mut dyn Write) -> io::Result<()> {
+        let (name, intent) = match role {
+            Role::Request(intent) => ("request", intent),
+            Role::Reply(intent) => ("reply", intent),
+            Role::Early => ("early reply", None),
+            Role::Encrypted => ("encrypted", None),
+            Role::Bulk | Role::Other => return Ok(()),
+        };
+        let Header {
+            src_nid, dest_nid, ..
+        } = seen.header;
+        let since = self.since(seen.time);
+        writeln!(out, "{since:>11} {src_nid} -> {dest_nid}  {name}")?;
+        let len = seen.header.payload_length as usize;
+        let Ok(Opened::Clear(message, base)) = open(seen.head, len) else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        fields(&message, intent, &mut |field| {
+            if result.is_ok() && field.name != "pad" {
+                let mark = match field.evidence {
+                    Evidence::Read => "  (only read)",
+                    Evidence::Checked | Evidence::Live => "",
+                };
+                let at = base + field.at;
+                let (part, name) = (field.part, field.name);
+                result = writeln!(out, "{at:>14}  {part:<14} {name:<16} {field}{mark}");
+            }
+        });
+        result
+    }
+
+    fn since(&self, time: Time) -> String {
+        let start = self.start.unwrap_or(time);
+        Time::from_nanos(time.as_nanos().saturating_sub(start.as_nanos())).to_string()
+    }
+
+    fn rpc(&mut self, rpc: &Rpc, out: &mut dyn Write) -> io::Result<()> {
+        match &mut self.table {
+            Some(table) => {
+                table.add(rpc);
+                Ok(())
+            }
+            None if self.args.json => line_of_json(out, &Row::of(rpc)),
+            None if self.args.csv => out.write_all(&csv_line(&Row::of(rpc))?),
+            None => self.line(rpc, out),
+        }
+    }
+
+    fn line(&self, rpc: &Rpc, out: &mut dyn Write) -> io::Result<()> {
+        let since = self.since(rpc.started);
+        let (client, target) = (rpc.client, rpc.target_name());
+        let ends = format!("{client} > {target}");
+        let job = if rpc.job.is_empty() { "-" } else { &rpc.job };
+        let details = details(rpc);
+        let line = format!(
+            "{since:>11} {:<16} {ends:<36} {job:<16} {details}",
+            rpc.operation()
+        );
+        writeln!(out, "{}", line.trim_end())
+    }
+
+    fn csv_names(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&csv_record(Row::NAMES)?)
+    }
+
+    /// Prints the table, and what was notable.
+    fn end(
+        &self,
+        tally: &Tally,
+        capture: &CaptureSummary,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        if self.args.csv {
+            return Ok(());
+        }
+        if self.args.json {
+            let last = json!({
+                "what": "summary",
+                "rpcs": tally.rpcs,
+                "in_flight": tally.in_flight,
+                "forgotten": tally.forgotten,
+                "replies_without_request": tally.orphan_replies,
+                "bulk_without_request": tally.orphan_bulk,
+                "malformed": tally.malformed,
+                "undecoded_bytes": capture.bytes.undecoded,
+                "rows": self.table.as_ref().map(rows_of_json),
+                "findings": tally.findings(),
+                "counts": counts(tally),
+            });
+            return Ok(line_of_json(out, &last)?);
+        }
+        if let Some(table) = &self.table {
+            writeln!(out, "{}", text_table(table))?;
+        }
+        print_findings(tally, out)?;
+        Ok(())
+    }
+}
+
+/// Returns object or name, bytes, status and times.
+fn details(rpc: &Rpc) -> String {
+    let mut words = Vec::new();
+    if !rpc.subject.is_empty() {
+        words.push(rpc.subject.clone());
+    }
+    if rpc.bulk_parts > 0 {
+        words.push(format!("{} B", rpc.bulk));
+    }
+    words.push(match (rpc.end, rpc.status) {
+        (End::Answered, Some(status)) => Status(status).to_string(),
+        (End::Answered, None) => "answered".to_owned(),
+        (End::Unanswered, _) => "NO REPLY".to_owned(),
+        (End::InFlight, _) => "in flight".to_owned(),
+        (End::Forgotten, _) => "not followed to its end".to_owned(),
+    });
+    if let Some(took) = rpc.took() {
+        words.push(format!("{:.3} ms", took.as_secs_f64() * 1e3));
+    }
+    if let Some(beyond) = rpc.beyond {
+        words.push(format!(
+            "({:.3} ms beyond the router)",
+            beyond.as_secs_f64() * 1e3
+        ));
+    }
+    if let Some(seconds) = rpc.service_time.filter(|seconds| *seconds > 0) {
+        words.push(format!("server {seconds} s"));
+    }
+    if rpc.resends > 0 {
+        words.push(format!("sent {} times", rpc.resends + 1));
+    }
+    if rpc.early > 0 {
+        words.push(format!("{} early", rpc.early));
+    }
+    if rpc.is_replay {
+        words.push("replay".to_owned());
+    }
+    words.join("  ")
+}
+
+/// An RPC as an object of JSON, and as a line of CSV. Names keep their meaning.
+#[derive(Serialize)]
+struct Row {
+    what: &'static str,
+    time: f64,
+    operation: String,
+    opcode: Option<u32>,
+    xid: String,
+    client: String,
+    server: String,
+    target: Option<String>,
+    job: String,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    subject: String,
+    flavor: String,
+    asked_bytes: u64,
+    bulk_bytes: u64,
+    bulk_messages: u32,
+    status: Option<i32>,
+    error: Option<String>,
+    end: &'static str,
+    took_seconds: Option<f64>,
+    beyond_seconds: Option<f64>,
+    server_seconds: Option<u32>,
+    resends: u32,
+    early_replies: u32,
+    replay: bool,
+}
+
+impl Row {
+    /// The names of the columns of CSV, in their order.
+    const NAMES: [&str; 24] = [
+        "time",
+        "operation",
+        "opcode",
+        "xid",
+        "client",
+        "server",
+        "target",
+        "job",
+        "uid",
+        "gid",
+        "subject",
+        "flavor",
+        "asked_bytes",
+        "bulk_bytes",
+        "bulk_messages",
+        "status",
+        "error",
+        "end",
+        "took_seconds",
+        "beyond_seconds",
+        "server_seconds",
+        "resends",
+        "early_replies",
+        "replay",
+    ];
+
+    fn of(rpc: &Rpc) -> Self {
+        let error = rpc.status.filter(|status| *status < 0);
+        Self {
+            what: "RPC",
+            // Seconds of this century have digits left for microseconds.
+            time: rpc.started.as_nanos() as f64 / 1e9,
+            operation: rpc.operation(),
+            opcode: rpc.opc,
+            xid: format!("{:#x}", rpc.xid),
+            client: rpc.client.to_string(),
+            server: rpc.server.to_string(),
+            target: rpc.target.as_ref().map(ToString::to_string),
+            job: rpc.job.to_string(),
+            uid: rpc.ids.map(|(uid, _)| uid),
+            gid: rpc.ids.map(|(_, gid)| gid),
+            subject: rpc.subject.clone(),
+            flavor: rpc.flavor.to_string(),
+            asked_bytes: rpc.asked,
+            bulk_bytes: rpc.bulk,
+            bulk_messages: rpc.bulk_parts,
+            status: rpc.status,
+            error: error.map(|status| Status(status).to_string()),
+            end: match rpc.end {
+                End::Answered => "answered",
+                End::Unanswered => "unanswered",
+                End::InFlight => "in_flight",
+                End::Forgotten => "forgotten",
+            },
+            took_seconds: rpc.took().map(|took| took.as_secs_f64()),
+            beyond_seconds: rpc.beyond.map(|beyond| beyond.as_secs_f64()),
+            server_seconds: rpc.service_time,
+            resends: rpc.resends,
+            early_replies: rpc.early,
+            replay: rpc.is_replay,
+        }
+    }
+}
+
+fn csv_line(row: &Row) -> io::Result<Vec<u8>> {
+    let Ok(serde_json::Value::Object(object)) = serde_json::to_value(row) else {
+        return Ok(Vec::new());
+    };
+    let cells = Row::NAMES.map(|name| match object.get(name) {
+        None | Some(serde_json::Value::Null) => String::new(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    });
+    csv_record(cells)
+}
+
+fn csv_record<T: AsRef<[u8]>>(cells: impl IntoIterator<Item = T>) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells).map_err(io::Error::other)?;
+    writer
+        .into_inner()
+        .map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn line_of_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)
+}
+
+fn rows_of_json(table: &Summary) -> Vec<serde_json::Value> {
+    let row = |(key, figures): (&[String], &lnet_ptlrpc::Figures)| {
+        let names = table.by().iter().map(|by| by.name().to_owned());
+        let key = names.zip(key.iter().map(|text| json!(text)));
+        let mut object: serde_json::Map<_, _> = key.collect();
+        object.insert("rpcs".into(), json!(figures.rpcs));
+        object.insert("errors".into(), json!(figures.errors));
+        object.insert("unanswered".into(), json!(figures.unanswered));
+        object.insert("bytes".into(), json!(figures.bytes));
+        for (name, share) in PERCENTILES {
+            object.insert(format!("{name}_us"), json!(figures.within(share)));
+        }
+        object.insert("max_us".into(), json!(figures.longest()));
+        serde_json::Value::Object(object)
+    };
+    table.rows().into_iter().map(row).collect()
+}
+
+/// The shares of RPCs whose times the table has.
+const PERCENTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
+
+fn text_table(table: &Summary) -> Table {
+    let mut text = Table::new();
+    text.load_preset(presets::NOTHING);
+    let names = table.by().iter().map(|by| by.name());
+    let figures = [
+        "RPCs", "errors", "no reply", "bytes", "p50 ms", "p95 ms", "p99 ms", "max ms",
+    ];
+    text.set_header(names.chain(figures));
+    let mut put = |key: Vec<String>, row: &lnet_ptlrpc::Figures| {
+        let milliseconds = |micros: Option<u64>| match micros {
+            Some(micros) => format!("{:.3}", micros as f64 / 1e3),
+            None => "-".to_owned(),
+        };
+        let times = PERCENTILES.map(|(_, share)| milliseconds(row.within(share)));
+        let counts =
+            [row.rpcs, row.errors, row.unanswered, row.bytes].map(|count| count.to_string());
+        let longest = milliseconds(row.longest());
+        let cells = key.into_iter().chain(counts).chain(times).chain([longest]);
+        text.add_row(cells);
+    };
+    for (key, row) in table.rows() {
+        put(key.to_vec(), row);
+    }
+    let mut all = vec![String::new(); table.by().len()];
+    if let Some(first) = all.first_mut() {
+        "all".clone_into(first);
+    }
+    put(all, table.total());
+    for column in text.column_iter_mut().skip(table.by().len()) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    text
+}
+
+fn counts(tally: &Tally) -> serde_json::Map<String, serde_json::Value> {
+    let kinds = FindingKind::ALL.into_iter();
+    kinds
+        .map(|kind| (kind.name().to_owned(), json!(tally.count_of(kind))))
+        .collect()
+}
+
+/// Prints the totals, and the findings by kind with the first places of each.
+fn print_findings(tally: &Tally, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    write!(out, "{} RPCs", tally.rpcs)?;
+    let others = [
+        (tally.in_flight, "in flight at the end"),
+        (
+            tally.orphan_replies,
+            "replies whose request is not in the capture",
+        ),
+        (
+            tally.orphan_bulk,
+            "messages of bulk whose request is not in the capture",
+        ),
+        (
+            tally.malformed,
+            "messages on Lustre's portals that are no RPC",
+        ),
+        (
+            tally.forgotten,
+            "not followed to their end, because too many were under way",
+        ),
+    ];
+    for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+        write!(out, ", {count} {what}")?;
+    }
+    writeln!(out)?;
+    for kind in FindingKind::ALL {
+        let count = tally.count_of(kind);
+        if count == 0 {
+            continue;
+        }
+        writeln!(out, "{}: {count}: {}", kind.name(), kind.means())?;
+        let mut shown = 0;
+        for finding in tally
+            .findings()
+            .iter()
+            .filter(|finding| finding.kind == kind)
+        {
+            writeln!(out, "    {}", finding.seen)?;
+            shown += 1;
+        }
+        if count > shown {
+            writeln!(out, "    and {} more", count - shown)?;
+        }
+    }
+    Ok(())
+}

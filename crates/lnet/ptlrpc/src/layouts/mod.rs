@@ -1,0 +1,274 @@
+//! The structures inside buffers as tables: one line a field, and a walk that leaves no byte out.
+
+pub(crate) mod common;
+pub(crate) mod ldlm;
+pub(crate) mod mds;
+pub(crate) mod names;
+pub(crate) mod ost;
+
+use std::fmt;
+
+use crate::text::{Fid, ObjectId, Release, Text};
+use crate::view::View;
+
+/// How sure a fact of the format is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// Known from reading only: no byte of a real node, and no table of sizes, confirms it.
+    Read,
+    /// Sizes and offsets are asserted by a table of the project that made the format.
+    Checked,
+    /// Confirmed on captures of real clients and servers.
+    Live,
+}
+
+/// A structure.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) name: &'static str,
+    /// Bytes without the tail.
+    pub(crate) len: usize,
+    pub(crate) evidence: Evidence,
+    pub(crate) tail: Tail,
+    /// In the order of their offsets.
+    pub(crate) specs: &'static [Spec],
+}
+
+/// What may follow a structure in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    Nothing,
+    /// Lock handles of 8 bytes.
+    Handles,
+    /// A name.
+    Text,
+}
+
+/// A field of a structure.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    name: &'static str,
+    at: u16,
+    len: u16,
+    format: Format,
+}
+
+/// Makes a field.
+pub(crate) const fn s(name: &'static str, at: u16, len: u16, format: Format) -> Spec {
+    Spec {
+        name,
+        at,
+        len,
+        format,
+    }
+}
+
+/// How a field is printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Format {
+    Dec,
+    Hex,
+    Signed,
+    Octal,
+    Bytes,
+    Text,
+    Fid,
+    Object,
+    Release,
+    Names(&'static [(u32, &'static str)]),
+    Flags(&'static [(u64, &'static str)]),
+}
+
+/// A field of a message: its place, its bytes, and a value that prints.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// The structure or the buffer.
+    pub part: &'static str,
+    /// The field; `pad` for bytes without a meaning, `undecoded` for bytes that nothing explains.
+    pub name: &'static str,
+    /// Its offset in the message, in bytes.
+    pub at: usize,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// How sure its place and its meaning are.
+    pub evidence: Evidence,
+    pub(crate) view: View<'a>,
+    pub(crate) format: Format,
+}
+
+/// The name of a field of bytes that nothing explains.
+pub const UNDECODED: &str = "undecoded";
+
+impl<'a> Field<'a> {
+    pub(crate) fn new(
+        part: &'static str,
+        name: &'static str,
+        at: usize,
+        view: View<'a>,
+        evidence: Evidence,
+        format: Format,
+    ) -> Self {
+        let bytes = view.bytes();
+        Self {
+            part,
+            name,
+            at,
+            bytes,
+            evidence,
+            view,
+            format,
+        }
+    }
+
+    /// Returns whether nothing explains the bytes.
+    #[must_use]
+    pub fn is_undecoded(&self) -> bool {
+        self.name == UNDECODED
+    }
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.view.number(0, self.bytes.len());
+        match (self.format, number) {
+            (Format::Text, _) => write!(f, "{}", Text::new(self.bytes)),
+            (Format::Fid, _) => print_or_bytes(f, self.bytes, Fid::read(self.view, 0)),
+            (Format::Object, _) => print_or_bytes(f, self.bytes, ObjectId::read(self.view, 0)),
+            (Format::Bytes, _) | (_, None) => print_bytes(f, self.bytes),
+            (Format::Dec, Some(number)) => write!(f, "{number}"),
+            (Format::Hex, Some(number)) => write!(f, "{number:#x}"),
+            (Format::Octal, Some(number)) => write!(f, "{number:#o}"),
+            // A field of 4 bytes holds 32 bits.
+            (Format::Signed, Some(number)) if self.bytes.len() == 4 => {
+                write!(f, "{}", number as u32 as i32)
+            }
+            (Format::Signed, Some(number)) => write!(f, "{}", number as i64),
+            (Format::Release, Some(number)) => write!(f, "{}", Release(number as u32)),
+            (Format::Names(names), Some(number)) => print_name(f, names, number),
+            (Format::Flags(names), Some(number)) => print_flags(f, names, number),
+        }
+    }
+}
+
+fn print_or_bytes(
+    f: &mut fmt::Formatter<'_>,
+    bytes: &[u8],
+    value: Option<impl fmt::Display>,
+) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, "{value}"),
+        None => print_bytes(f, bytes),
+    }
+}
+
+/// The most bytes of a value that are printed.
+const BYTES_SHOWN: usize = 24;
+
+fn print_bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    if bytes.iter().all(|byte| *byte == 0) {
+        return write!(f, "{} bytes of 0", bytes.len());
+    }
+    let shown = bytes.get(..BYTES_SHOWN).unwrap_or(bytes);
+    shown.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+    match bytes.len() > shown.len() {
+        true => write!(f, "… ({} bytes)", bytes.len()),
+        false => Ok(()),
+    }
+}
+
+fn print_name(f: &mut fmt::Formatter<'_>, names: &[(u32, &str)], number: u64) -> fmt::Result {
+    let known = names.iter().find(|(known, _)| u64::from(*known) == number);
+    match known {
+        Some((_, name)) => write!(f, "{number} {name}"),
+        None => write!(f, "{number}"),
+    }
+}
+
+fn print_flags(f: &mut fmt::Formatter<'_>, names: &[(u64, &str)], number: u64) -> fmt::Result {
+    write!(f, "{number:#x}")?;
+    let mut separator = ' ';
+    for (flag, name) in names {
+        if number & flag != 0 {
+            write!(f, "{separator}{name}")?;
+            separator = '|';
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of the flags that are set, in the order of the table.
+pub(crate) fn flag_names(
+    names: &'static [(u64, &'static str)],
+    number: u64,
+) -> impl Iterator<Item = &'static str> {
+    let set = names.iter().filter(move |(flag, _)| number & flag != 0);
+    set.map(|(_, name)| *name)
+}
+
+impl Layout {
+    /// Calls `each` with every field of a structure at offset `base` of the message, bytes between fields included.
+    /// Returns the bytes that were explained.
+    pub(crate) fn walk<'a>(
+        &self,
+        view: View<'a>,
+        base: usize,
+        each: &mut dyn FnMut(Field<'a>),
+    ) -> usize {
+        let end = self.len.min(view.bytes().len());
+        let mut at = 0;
+        let mut put = |name, from: usize, to: usize, format| {
+            if from < to {
+                let part = view.part(from, to - from);
+                each(Field::new(
+                    self.name,
+                    name,
+                    base + from,
+                    part,
+                    self.evidence,
+                    format,
+                ));
+            }
+        };
+        for spec in self.specs {
+            let from = usize::from(spec.at).min(end);
+            let to = (usize::from(spec.at) + usize::from(spec.len)).min(end);
+            put("pad", at, from, Format::Bytes);
+            put(spec.name, from, to, spec.format);
+            at = to;
+        }
+        put("pad", at, end, Format::Bytes);
+        end + self.walk_tail(view.part(end, usize::MAX), base + end, each)
+    }
+
+    fn walk_tail<'a>(&self, rest: View<'a>, base: usize, each: &mut dyn FnMut(Field<'a>)) -> usize {
+        let len = rest.bytes().len();
+        match self.tail {
+            Tail::Nothing => return 0,
+            Tail::Handles => {
+                for at in (0..len).step_by(8) {
+                    let part = rest.part(at, 8);
+                    each(Field::new(
+                        self.name,
+                        "handle",
+                        base + at,
+                        part,
+                        self.evidence,
+                        Format::Hex,
+                    ));
+                }
+            }
+            Tail::Text if len > 0 => {
+                each(Field::new(
+                    self.name,
+                    "name",
+                    base,
+                    rest,
+                    self.evidence,
+                    Format::Text,
+                ));
+            }
+            Tail::Text => {}
+        }
+        len
+    }
+}

@@ -1,0 +1,156 @@
+//! RPCs by client, target, operation and job: counts, bytes, errors, and how long they took.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::rpc::{End, Rpc};
+
+/// The most rows; RPCs beyond them count in one row of the name [`OTHER`].
+pub const ROWS_MAX: usize = 4096;
+
+/// The name of the row of everything that has no row of its own.
+pub const OTHER: &str = "other";
+
+/// What rows are made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// The requester.
+    Client,
+    /// The target, or the server.
+    Target,
+    /// The operation.
+    Operation,
+    /// The job.
+    Job,
+}
+
+impl By {
+    /// All columns, in the order of the table.
+    pub const ALL: [Self; 4] = [Self::Client, Self::Target, Self::Operation, Self::Job];
+
+    /// Returns the name of the column.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Target => "target",
+            Self::Operation => "operation",
+            Self::Job => "job",
+        }
+    }
+
+    fn of(self, rpc: &Rpc) -> String {
+        match self {
+            Self::Client => rpc.client.to_string(),
+            Self::Target => rpc.target_name(),
+            Self::Operation => rpc.operation(),
+            Self::Job => rpc.job.to_string(),
+        }
+    }
+}
+
+/// Figures of one row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// RPCs.
+    pub rpcs: u64,
+    /// RPCs whose reply has an error.
+    pub errors: u64,
+    /// RPCs without a reply.
+    pub unanswered: u64,
+    /// Bytes of bulk.
+    pub bytes: u64,
+    #[serde(skip)]
+    times: Option<Histogram<u32>>,
+}
+
+impl Figures {
+    fn new() -> Self {
+        // An hour in microseconds; two digits are within 1 %.
+        let times = Histogram::new_with_max(3_600_000_000, 2).ok();
+        Self {
+            rpcs: 0,
+            errors: 0,
+            unanswered: 0,
+            bytes: 0,
+            times,
+        }
+    }
+
+    fn add(&mut self, rpc: &Rpc) {
+        self.rpcs += 1;
+        self.errors += u64::from(rpc.status.is_some_and(|status| status < 0));
+        self.unanswered += u64::from(rpc.end == End::Unanswered);
+        self.bytes = self.bytes.saturating_add(rpc.bulk);
+        if let (Some(times), Some(took)) = (&mut self.times, rpc.took()) {
+            times.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// Returns the time in microseconds within which this share of the answered RPCs ended; `None` if none was answered.
+    #[must_use]
+    pub fn within(&self, share: f64) -> Option<u64> {
+        let times = self.times.as_ref().filter(|times| !times.is_empty())?;
+        Some(times.value_at_quantile(share))
+    }
+
+    /// Returns the longest time in microseconds.
+    #[must_use]
+    pub fn longest(&self) -> Option<u64> {
+        let times = self.times.as_ref().filter(|times| !times.is_empty())?;
+        Some(times.max())
+    }
+}
+
+/// A table of RPCs.
+#[derive(Debug)]
+pub struct Summary {
+    by: Vec<By>,
+    rows: BTreeMap<Vec<String>, Figures>,
+    total: Figures,
+}
+
+impl Summary {
+    /// Makes an empty table with these columns.
+    #[must_use]
+    pub fn new(by: &[By]) -> Self {
+        Self {
+            by: by.to_vec(),
+            rows: BTreeMap::new(),
+            total: Figures::new(),
+        }
+    }
+
+    /// Counts an RPC.
+    pub fn add(&mut self, rpc: &Rpc) {
+        self.total.add(rpc);
+        let mut key: Vec<String> = self.by.iter().map(|by| by.of(rpc)).collect();
+        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&key) {
+            key = vec![OTHER.to_owned(); self.by.len()];
+        }
+        let row = self.rows.entry(key).or_insert_with(Figures::new);
+        row.add(rpc);
+    }
+
+    /// Returns the columns that name a row.
+    #[must_use]
+    pub fn by(&self) -> &[By] {
+        &self.by
+    }
+
+    /// Returns the rows, those with the most RPCs first.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(&[String], &Figures)> {
+        let mut rows: Vec<_> = self.rows.iter().map(|(key, row)| (&key[..], row)).collect();
+        rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.rpcs));
+        rows
+    }
+
+    /// Returns the figures of all RPCs.
+    #[must_use]
+    pub const fn total(&self) -> &Figures {
+        &self.total
+    }
+}

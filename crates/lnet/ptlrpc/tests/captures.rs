@@ -1,0 +1,153 @@
+//! The captures of a real client and its servers: every byte of every RPC has a name, and every request its reply.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use lnet_capture::{Decoder, Direction, Kind, LNET_PORT, Payload};
+use lnet_ptlrpc::{
+    Body, End, Evidence, Opened, Pairer, PortalUse, Role, Rpc, Seen, evidence_of, fields,
+    opcode_name, open, portal_use,
+};
+use lnet_wire::{Body as LnetBody, Header};
+
+/// The captures, or nothing where the folder of shared data is absent.
+fn captures() -> Vec<PathBuf> {
+    let folder = testkit::workspace::root().join("../shared/data/captures/ptlrpc");
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        eprintln!("skipped: {} is absent", folder.display());
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "pcap"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no captures in {}", folder.display());
+    files
+}
+
+fn keep(header: &Header) -> usize {
+    match header.body {
+        LnetBody::Put(put) if portal_use(put.ptl_index) != PortalUse::Bulk => 64 << 10,
+        _ => 0,
+    }
+}
+
+struct Heard {
+    time: lnet_types::Time,
+    place: u64,
+    header: Header,
+    payload: Vec<u8>,
+}
+
+/// All LNet messages of a capture.
+fn messages(path: &PathBuf) -> Vec<Heard> {
+    let file = BufReader::new(File::open(path).expect("the capture opens"));
+    let mut all = Vec::new();
+    let decoder = Decoder::new(&[LNET_PORT]).keeping(keep);
+    let (_, result) = decoder.decode(file, |message| {
+        if let Kind::Lnet(lnet) = message.kind {
+            let head = match lnet.payload {
+                Payload::Opaque { head, .. } => head,
+                _ => &[],
+            };
+            let side = u64::from(message.direction == Direction::FromAcceptor);
+            all.push(Heard {
+                time: message.time,
+                place: u64::from(message.connection.id) << 1 | side,
+                header: lnet.header,
+                payload: head.to_vec(),
+            });
+        }
+        Ok(())
+    });
+    result.expect("the capture is readable");
+    all
+}
+
+fn pair(path: &PathBuf) -> (Vec<Rpc>, Pairer, Vec<(Heard, Role)>) {
+    let mut pairer = Pairer::default();
+    let mut rpcs = Vec::new();
+    let mut roles = Vec::new();
+    for heard in messages(path) {
+        let seen = Seen {
+            time: heard.time,
+            place: heard.place,
+            header: &heard.header,
+            head: &heard.payload,
+        };
+        let role = pairer.take(&seen, &mut |rpc| rpcs.push(rpc));
+        roles.push((heard, role));
+    }
+    pairer.finish(&mut |rpc| rpcs.push(rpc));
+    (rpcs, pairer, roles)
+}
+
+// [PTLRPC-12] [PTLRPC-1] [PTLRPC-3] [PTLRPC-13] [PTLRPC-14]
+#[test]
+fn no_byte_of_a_known_rpc_is_undecoded() {
+    let mut checked = 0;
+    let mut live = BTreeSet::new();
+    for path in captures() {
+        for (heard, role) in pair(&path).2 {
+            let intent = match role {
+                Role::Request(intent) | Role::Reply(intent) => intent,
+                _ => continue,
+            };
+            let Ok(Opened::Clear(message, _)) = open(&heard.payload, heard.payload.len()) else {
+                panic!("{}: not readable", path.display());
+            };
+            assert_eq!(heard.payload.len(), heard.header.payload_length as usize);
+            let body = Body::of(&message).expect("a body");
+            live.insert(body.opc());
+            let mut at = 0;
+            fields(&message, intent, &mut |field| {
+                assert_eq!(field.at, at, "{field:?} leaves a gap or overlaps");
+                assert!(
+                    !field.is_undecoded(),
+                    "{}: {} {}: {} bytes at {at}",
+                    path.display(),
+                    opcode_name(body.opc()).unwrap_or("?"),
+                    if body.is_request() {
+                        "request"
+                    } else {
+                        "reply"
+                    },
+                    field.bytes.len()
+                );
+                let _printed = field.to_string();
+                at += field.bytes.len();
+            });
+            assert_eq!(at, heard.payload.len());
+            checked += 1;
+        }
+    }
+    if checked == 0 {
+        return;
+    }
+    assert!(checked >= 270, "only {checked} messages");
+    // The marks of the schemas are those of the captures: nothing is called live that was not seen.
+    let marked: BTreeSet<u32> = lnet_ptlrpc::OPCODES
+        .iter()
+        .map(|(opc, _)| *opc)
+        .filter(|opc| evidence_of(*opc) == Some(Evidence::Live))
+        .collect();
+    assert_eq!(marked, live);
+}
+
+// [PTLRPC-4] [PTLRPC-6] [PTLRPC-7]
+#[test]
+fn every_request_has_its_reply_and_every_bulk_its_request() {
+    for path in captures() {
+        let (rpcs, pairer, _) = pair(&path);
+        let tally = &pairer.tally;
+        assert!(!rpcs.is_empty(), "{}", path.display());
+        let open: Vec<_> = rpcs.iter().filter(|rpc| rpc.end != End::Answered).collect();
+        assert!(open.is_empty(), "{}: {open:#?}", path.display());
+        assert_eq!(tally.orphan_replies, 0, "{}", path.display());
+        assert_eq!(tally.orphan_bulk, 0, "{}", path.display());
+        assert_eq!(tally.malformed, 0, "{}", path.display());
+    }
+}

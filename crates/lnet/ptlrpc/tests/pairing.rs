@@ -1,0 +1,382 @@
+//! Requests, replies and bulk that come late, twice, from elsewhere, or not at all.
+
+mod common;
+
+use std::time::Duration;
+
+use lnet_ptlrpc::{End, FindingKind, OPEN_MAX, Pairer, Role, Rpc, Seen};
+use lnet_types::{Nid, Time};
+use lnet_wire::{Body, Get, Handle, Header, Put, Reply};
+
+use crate::common::{body, message};
+
+const CLIENT: &str = "10.0.0.1@tcp";
+const OTHER_CLIENT: &str = "10.0.0.2@tcp";
+const SERVER: &str = "10.0.1.1@tcp1";
+const OTHER_SERVER: &str = "10.0.1.2@tcp1";
+
+#[derive(Default)]
+struct World {
+    pairer: Pairer,
+    ended: Vec<Rpc>,
+    now: u64,
+}
+
+impl World {
+    /// Shows a message at a place, a millisecond after the last.
+    fn see(&mut self, place: u64, from: &str, to: &str, body: Body, payload: &[u8]) -> Role {
+        self.now += 1;
+        self.see_at(self.now, place, (from, to), body, payload)
+    }
+
+    fn see_at(
+        &mut self,
+        ms: u64,
+        place: u64,
+        ends: (&str, &str),
+        body: Body,
+        payload: &[u8],
+    ) -> Role {
+        self.now = ms;
+        let nid = |text: &str| text.parse::<Nid>().expect("a NID");
+        let header = Header {
+            dest_nid: nid(ends.1),
+            src_nid: nid(ends.0),
+            dest_pid: 12345,
+            src_pid: 12345,
+            payload_length: payload.len() as u32,
+            body,
+        };
+        let seen = Seen {
+            time: Time::from_nanos(ms * 1_000_000),
+            place,
+            header: &header,
+            head: payload,
+        };
+        let ended = &mut self.ended;
+        self.pairer.take(&seen, &mut |rpc| ended.push(rpc))
+    }
+
+    fn finish(&mut self) {
+        let ended = &mut self.ended;
+        self.pairer.finish(&mut |rpc| ended.push(rpc));
+    }
+
+    fn count(&self, kind: FindingKind) -> u64 {
+        self.pairer.tally.count_of(kind)
+    }
+}
+
+fn put(portal: u32, match_bits: u64, offset: u32) -> Body {
+    Body::Put(Put {
+        ack_wmd: Handle::NONE,
+        match_bits,
+        hdr_data: 0,
+        ptl_index: portal,
+        offset,
+    })
+}
+
+/// A request; `at` says that the requester takes early replies.
+fn request(opc: u32, flags: u32, at: bool) -> Vec<u8> {
+    let mut head = body(4711, opc);
+    head[56..60].copy_from_slice(&flags.to_le_bytes());
+    head[152..156].copy_from_slice(b"dd.0");
+    let mut bytes = message(0, &[&head]);
+    bytes[20] = u8::from(at);
+    bytes
+}
+
+fn reply(opc: u32, status: i32) -> Vec<u8> {
+    let mut head = body(4713, opc);
+    head[20..24].copy_from_slice(&status.to_le_bytes());
+    message(0, &[&head])
+}
+
+#[test]
+fn request_and_reply_are_one_rpc() {
+    let mut world = World::default();
+    assert_eq!(
+        world.see(0, CLIENT, SERVER, put(28, 640, 0), &request(400, 0, true)),
+        Role::Request(None)
+    );
+    assert_eq!(
+        world.see(1, SERVER, CLIENT, put(4, 640, 224), &reply(400, -19)),
+        Role::Reply(None)
+    );
+    let [rpc] = &world.ended[..] else {
+        panic!("{:?}", world.ended);
+    };
+    assert_eq!(
+        (rpc.end, rpc.status, rpc.opc),
+        (End::Answered, Some(-19), Some(400))
+    );
+    assert_eq!(
+        (&*rpc.job, rpc.took()),
+        ("dd.0", Some(Duration::from_millis(1)))
+    );
+    assert_eq!(world.count(FindingKind::Failed), 1);
+    assert_eq!(world.pairer.outstanding(), 0);
+}
+
+// [PTLRPC-6]
+#[test]
+fn clients_with_the_same_xid_keep_their_own_replies() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(28, 640, 0), &request(400, 0, false));
+    world.see(
+        2,
+        OTHER_CLIENT,
+        SERVER,
+        put(28, 640, 0),
+        &request(13, 0, false),
+    );
+    world.see(3, SERVER, OTHER_CLIENT, put(4, 640, 0), &reply(13, 0));
+    world.see(1, SERVER, CLIENT, put(4, 640, 0), &reply(400, 0));
+    let opcodes: Vec<_> = world
+        .ended
+        .iter()
+        .map(|rpc| (rpc.client.to_string(), rpc.opc))
+        .collect();
+    assert_eq!(
+        opcodes,
+        [
+            (OTHER_CLIENT.to_owned(), Some(13)),
+            (CLIENT.to_owned(), Some(400))
+        ]
+    );
+}
+
+#[test]
+fn reply_from_another_nid_of_the_server_is_found() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(28, 640, 0), &request(400, 0, false));
+    world.see(1, OTHER_SERVER, CLIENT, put(4, 640, 0), &reply(400, 0));
+    assert_eq!(world.ended.len(), 1);
+    // A reply to another client's request of the same number is none.
+    world.see(0, CLIENT, SERVER, put(28, 768, 0), &request(400, 0, false));
+    world.see(
+        1,
+        OTHER_SERVER,
+        OTHER_CLIENT,
+        put(4, 768, 0),
+        &reply(400, 0),
+    );
+    assert_eq!(world.ended.len(), 1);
+    assert_eq!(world.pairer.tally.orphan_replies, 1);
+}
+
+#[test]
+fn both_sides_of_a_router_are_one_rpc_with_the_time_beyond() {
+    let mut world = World::default();
+    let ask = request(400, 0, false);
+    world.see_at(1000, 0, (CLIENT, SERVER), put(28, 640, 0), &ask);
+    world.see_at(1010, 2, (CLIENT, SERVER), put(28, 640, 0), &ask);
+    world.see_at(1040, 3, (SERVER, CLIENT), put(4, 640, 0), &reply(400, 0));
+    assert!(
+        world.ended.is_empty(),
+        "the router has not sent the reply on"
+    );
+    world.see_at(1050, 1, (SERVER, CLIENT), put(4, 640, 0), &reply(400, 0));
+    let [rpc] = &world.ended[..] else {
+        panic!("{:?}", world.ended);
+    };
+    assert_eq!(rpc.took(), Some(Duration::from_millis(50)));
+    assert_eq!(
+        (rpc.beyond, rpc.resends),
+        (Some(Duration::from_millis(30)), 0)
+    );
+}
+
+// [PTLRPC-7]
+#[test]
+fn early_reply_gives_more_time_and_is_not_the_end() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(6, 640, 0), &request(4, 0, true));
+    let mut early = reply(4, 0);
+    early[40 + 68] = 120;
+    assert_eq!(
+        world.see(1, SERVER, CLIENT, put(4, 640, 0), &early),
+        Role::Early
+    );
+    world.see_at(60_000, 1, (SERVER, CLIENT), put(4, 640, 224), &reply(4, 0));
+    assert_eq!(
+        (world.ended.len(), world.count(FindingKind::NoReply)),
+        (1, 0)
+    );
+    assert_eq!(
+        (world.ended[0].early, world.count(FindingKind::Early)),
+        (1, 1)
+    );
+}
+
+#[test]
+fn request_that_is_sent_again_is_a_resend() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(28, 640, 0), &request(400, 0, false));
+    world.see(0, CLIENT, SERVER, put(28, 640, 0), &request(400, 2, false));
+    world.see(1, SERVER, CLIENT, put(4, 640, 0), &reply(400, 0));
+    assert_eq!((world.ended.len(), world.ended[0].resends), (1, 1));
+    assert_eq!(world.count(FindingKind::Resent), 1);
+    // The server answers both.
+    world.see(1, SERVER, CLIENT, put(4, 640, 0), &reply(400, 0));
+    assert_eq!(
+        (
+            world.pairer.tally.repeated_replies,
+            world.pairer.tally.orphan_replies
+        ),
+        (1, 0)
+    );
+}
+
+#[test]
+fn silence_is_a_finding_and_the_end_of_the_capture_is_none() {
+    let mut world = World::default();
+    world.see_at(
+        1000,
+        0,
+        (CLIENT, SERVER),
+        put(28, 640, 0),
+        &request(400, 0, false),
+    );
+    world.see_at(
+        90_000,
+        0,
+        (CLIENT, SERVER),
+        put(28, 768, 0),
+        &request(400, 0, false),
+    );
+    world.finish();
+    let ends: Vec<End> = world.ended.iter().map(|rpc| rpc.end).collect();
+    assert_eq!(ends, [End::Unanswered, End::InFlight]);
+    assert_eq!(world.count(FindingKind::NoReply), 1);
+}
+
+// [PTLRPC-4]
+#[test]
+fn bulk_of_several_messages_counts_each_once() {
+    let mut world = World::default();
+    let mut head = body(4711, 4);
+    head[120..128].copy_from_slice(&643u64.to_le_bytes());
+    let object = [&[0; 16][..], &[0, 0, 3, 0, 1, 0, 0, 0]].concat();
+    let ask = message(0, &[&head, &[0; 208], &object, &[0; 16]]);
+    world.see(0, CLIENT, SERVER, put(6, 640, 0), &ask);
+    for part in 0..4 {
+        let handle = Handle {
+            interface: 9,
+            object: part,
+        };
+        let get = Get {
+            return_wmd: handle,
+            match_bits: 640 + part,
+            ptl_index: 8,
+            src_offset: 0,
+            sink_length: 4096,
+        };
+        assert_eq!(
+            world.see(1, SERVER, CLIENT, Body::Get(get), &[]),
+            Role::Bulk
+        );
+        for place in [0, 2] {
+            let reply = Body::Reply(Reply { dst_wmd: handle });
+            world.see(place, CLIENT, SERVER, reply, &[0; 4096]);
+        }
+    }
+    world.see(1, SERVER, CLIENT, put(4, 643, 0), &reply(4, 0));
+    let [rpc] = &world.ended[..] else {
+        panic!("{:?}", world.ended);
+    };
+    assert_eq!((rpc.bulk, rpc.bulk_parts), (16384, 4));
+    assert_eq!(world.pairer.tally.orphan_bulk, 0);
+}
+
+#[test]
+fn callback_without_an_answer_and_a_lock_that_is_kept_are_findings() {
+    let mut world = World::default();
+    let mut lock = [0; 104];
+    lock[96] = 77;
+    let callback = message(0, &[&body(4711, 104), &lock]);
+    world.see_at(1000, 0, (SERVER, CLIENT), put(15, 640, 0), &callback);
+    world.see_at(
+        90_000,
+        0,
+        (SERVER, CLIENT),
+        put(15, 768, 0),
+        &request(400, 0, false),
+    );
+    world.finish();
+    assert_eq!(world.count(FindingKind::CallbackUnanswered), 1);
+    assert_eq!(world.count(FindingKind::LockKept), 1);
+
+    let mut world = World::default();
+    world.see(0, SERVER, CLIENT, put(15, 640, 0), &callback);
+    world.see(1, CLIENT, SERVER, put(16, 640, 0), &reply(104, 0));
+    lock[96] = 0;
+    lock[4] = 1;
+    lock[88] = 77;
+    world.see(
+        1,
+        CLIENT,
+        SERVER,
+        put(17, 896, 0),
+        &message(0, &[&body(4711, 103), &lock[..96]]),
+    );
+    world.see(0, SERVER, CLIENT, put(18, 896, 0), &reply(103, 0));
+    world.finish();
+    assert_eq!(world.count(FindingKind::CallbackUnanswered), 0);
+    assert_eq!(world.count(FindingKind::LockKept), 0);
+}
+
+#[test]
+fn more_rpcs_than_fit_are_forgotten_and_counted() {
+    let mut world = World::default();
+    let ask = request(400, 0, false);
+    for number in 0..=OPEN_MAX as u64 + 9 {
+        world.see_at(1, 0, (CLIENT, SERVER), put(28, 128 * (number + 1), 0), &ask);
+    }
+    assert!(world.pairer.outstanding() <= OPEN_MAX + 1);
+    world.finish();
+    assert_eq!(world.pairer.outstanding(), 0);
+    assert_eq!(world.ended.len(), OPEN_MAX + 10);
+    assert!(
+        world.pairer.tally.forgotten >= 9,
+        "{}",
+        world.pairer.tally.forgotten
+    );
+}
+
+#[test]
+fn encrypted_rpcs_are_paired_without_their_contents() {
+    let mut world = World::default();
+    let private = message(0x3_0312, &[&[0; 36], &[1; 300]]);
+    assert_eq!(
+        world.see(0, CLIENT, SERVER, put(28, 640, 0), &private),
+        Role::Encrypted
+    );
+    assert_eq!(
+        world.see(1, SERVER, CLIENT, put(4, 640, 0), &private),
+        Role::Encrypted
+    );
+    let [rpc] = &world.ended[..] else {
+        panic!("{:?}", world.ended);
+    };
+    assert_eq!(
+        (rpc.end, rpc.operation()),
+        (End::Answered, "encrypted".to_owned())
+    );
+}
+
+// [PTLRPC-5]
+#[test]
+fn other_portals_carry_no_rpcs() {
+    let mut world = World::default();
+    assert_eq!(
+        world.see(0, CLIENT, SERVER, put(50, 640, 0), &request(400, 0, false)),
+        Role::Other
+    );
+    assert_eq!(
+        world.see(0, CLIENT, SERVER, put(28, 640, 0), b"no RPC"),
+        Role::Other
+    );
+    assert_eq!(world.pairer.tally.malformed, 1);
+}
