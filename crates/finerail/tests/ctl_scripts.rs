@@ -245,6 +245,32 @@ fn the_profile_of_the_next_release_shows_routing_and_rules_as_that_release_does(
     );
 }
 
+/// `sanity-lnet` 170 of the next release.
+#[test]
+fn in_the_profile_of_the_next_release_the_first_interface_has_the_tunables_of_its_network() {
+    let second = "  - nid: 127.0.0.2@tcp\n    tunables:\n      peer_timeout: 181\n";
+    let of = |profile: &str| {
+        let bed = Bed::with("", &["--profile", profile]);
+        bed.site.write("two.yaml", yaml(&[CLIENT], second));
+        let ended = bed.run("lnetctl import two.yaml").expect_code(0);
+        let backup = bed.ok("lnetctl export --backup");
+        let timeouts = backup.lines().filter(|line| line.contains("peer_timeout"));
+        let timeouts = timeouts
+            .map(|line| line.trim().to_owned())
+            .collect::<Vec<_>>();
+        (timeouts.join(" "), ended.err)
+    };
+    let (timeouts, warning) = of("lustre-2.17");
+    assert_eq!(timeouts, "peer_timeout: 180 peer_timeout: 180");
+    let expected = "tcp: the tunables of the first interface hold for 127.0.0.2@tcp, too";
+    assert!(warning.contains(expected), "{warning}");
+    let (timeouts, warning) = of("lustre");
+    assert_eq!(
+        (timeouts.as_str(), warning.as_str()),
+        ("peer_timeout: 180 peer_timeout: 181", "")
+    );
+}
+
 /// What tools run one after another, by the commands alone: each line with its exit code.
 #[test]
 fn the_commands_of_tools_that_people_have_are_carried_out() {

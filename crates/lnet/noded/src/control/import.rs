@@ -12,7 +12,7 @@ use std::fmt::Display;
 use lnet_config::{Change, Config, diff};
 use lnet_core::PeerCursor;
 use lnet_dlc::protocol::{Failure, ImportMode, Reply};
-use lnet_policy::RuleList;
+use lnet_policy::{Profile, RuleList};
 use lnet_types::Time;
 use thiserror::Error;
 use tracing::{debug, warn};
@@ -37,19 +37,24 @@ pub(super) struct How {
 }
 
 pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
-    let wanted = match Wanted::read(yaml, how.mode) {
+    let mut wanted = match Wanted::read(yaml, how.mode) {
         Ok(wanted) => wanted,
         Err(refused) => return refused,
     };
     let changing = node.changing();
     let before = Before::look(node, &wanted.concerns());
+    let shares = node.with_core(|core, _| core.globals().profile) == Profile::Lustre217;
+    let warnings = match shares {
+        true => wanted.share_tunables(&before.config),
+        false => String::new(),
+    };
     let planned = wanted.plan(&before).and_then(|(changes, report)| {
         if how.dry_run {
             rehearse(node, &before, &changes)?;
         } else {
             carry_out(&changing, &before, &changes, how.partial)?;
         }
-        Ok(report)
+        Ok(warnings + &report)
     });
     match planned {
         Ok(report) if report.is_empty() => Reply::Done,
