@@ -131,6 +131,7 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
     let mut known = BTreeSet::new();
     let (mut earlier, mut complained) = (None, None);
     let mut next = Ok(reading);
+    let mut found = Vec::new();
     loop {
         let made = match next {
             Ok(Reading {
@@ -138,10 +139,10 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
                 findings,
                 document,
             }) => {
-                tell(&findings, &known)?;
-                known = findings.iter().map(identity).collect();
                 (earlier, complained) = (Some(node), None);
-                Page::of(&document, &findings, seconds_now())
+                let page = Page::of(&document, &findings, seconds_now());
+                found = findings;
+                page
             }
             Err(error) => {
                 let text = format!("{error:#}");
@@ -153,6 +154,9 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
             }
         };
         *page.lock().unwrap_or_else(PoisonError::into_inner) = made;
+        // Who reads a finding can look at the page at once.
+        tell(&found, &known)?;
+        known = found.iter().map(identity).collect();
         if signals.wait_at_most(args.interval) {
             return Ok(ExitCode::SUCCESS);
         }

@@ -19,7 +19,7 @@ use super::args::{
 };
 use super::routing;
 use super::talk::{Failed, Talk};
-use crate::common::{complaint, read_standard_input, read_text};
+use crate::common::{read_standard_input, read_text};
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
@@ -59,9 +59,6 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     }
     import(talk, &document, ImportMode::Add).map_err(|failed| match failed {
         Failed::Blocks(_) => {
-            if let Some(parameter) = Parameter::named(name) {
-                complaint(&format!("{name} takes {}", parameter.range_text()));
-            }
             let words = name.replace('_', " ");
             cannot(format!("cannot configure {words}: Invalid argument"))
         }

@@ -72,13 +72,13 @@ const SERVICES: [(&str, &str); 4] = [
         "A node",
         "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
          ```console\n$ finerail node --config node.yaml --port 9988 --metrics 127.0.0.1:9123 &\nready: [..]\n\
-         $ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+         $ curl -sS -H Accept:application/openmetrics-text http://127.0.0.1:9123/metrics\n```\n",
     ),
     (
         "A storage gateway, beside those of its node",
         "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
          ```console\n$ finerail store serve --config node.yaml --port 9988 --metrics 127.0.0.1:9123 --identity server . &\n\
-         ready: [..]\n$ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+         ready: [..]\n$ curl -sS -H Accept:application/openmetrics-text http://127.0.0.1:9123/metrics\n```\n",
     ),
     (
         "The I/O-node daemon",
@@ -89,7 +89,7 @@ const SERVICES: [(&str, &str); 4] = [
         "The forwarder",
         "```console\n$ finerail zoid daemon --total 256M &\nready: [..]\n\
          $ finerail zoid forward --metrics 127.0.0.1:9123 dir:. &\nready: [..]\n\
-         $ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+         $ curl -sS -H Accept:application/openmetrics-text http://127.0.0.1:9123/metrics\n```\n",
     ),
 ];
 
