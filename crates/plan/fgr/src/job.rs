@@ -1,12 +1,13 @@
 //! One job: the routers that it uses, its bandwidth, and better choices of nets or nodes.
 //!
 //! A job writes the same amount from each of its clients to each of its nets. Its busiest router
-//! and its hottest link limit its bandwidth:
+//! node, its hottest link and the adapters of its clients limit its bandwidth:
 //!
 //! ```text
 //!   units = clients × nets
-//!   routers:  units / clients of the busiest router × GB/s of a router
+//!   routers:  units / units of the busiest router node, over all its nets × GB/s of a router
 //!   links:    units / (units / GB/s) of the hottest link
+//!   clients:  clients × GB/s that one client injects
 //! ```
 //!
 //! Other jobs that share the routers and links are not considered.
@@ -29,8 +30,10 @@ pub struct Job<'a> {
     pub clients: &'a [usize],
     /// Indices of the nets to which the job writes. Only data nets count.
     pub nets: &'a [usize],
-    /// GB/s that one router forwards.
+    /// GB/s that one router node forwards.
     pub router_rate: f64,
+    /// GB/s that one client sends or receives.
+    pub client_rate: f64,
 }
 
 /// A router that the job uses.
@@ -50,6 +53,8 @@ pub enum Limit {
     Router,
     /// The hottest link.
     Link,
+    /// The adapters of the job's clients.
+    Client,
 }
 
 /// Bandwidth in one direction.
@@ -151,9 +156,12 @@ impl Job<'_> {
 
     fn bandwidth(&self, alone: &Plan, traffic: Traffic) -> Bandwidth {
         let units = (self.clients.len() * self.nets.len()) as f64;
-        let busiest = clients_of_routers(self.machine, alone, Gateways::Primary)
-            .into_iter()
-            .max();
+        let loads = clients_of_routers(self.machine, alone, Gateways::Primary);
+        let mut of_nodes = vec![0; loads.len()];
+        for (node, load) in self.machine.nodes_of_routers().into_iter().zip(loads) {
+            of_nodes[usize::from(node)] += load;
+        }
+        let busiest = of_nodes.into_iter().max();
         let busiest = busiest.unwrap_or(0).max(1) as f64 / alone.parts() as f64;
         let by_router = units / busiest * self.router_rate;
         let loads = LinkLoads::new(self.machine, alone, Gateways::Primary, traffic);
@@ -170,13 +178,17 @@ impl Job<'_> {
         let by_link = hottest
             .first()
             .map_or(f64::INFINITY, |link| units / (link.1 / link.2));
-        let limit = if by_link < by_router {
-            Limit::Link
-        } else {
-            Limit::Router
-        };
+        let by_clients = self.clients.len() as f64 * self.client_rate;
+        let limits = [
+            (Limit::Router, by_router),
+            (Limit::Link, by_link),
+            (Limit::Client, by_clients),
+        ];
+        // Of equal limits the first is named. There are three, so one is the lowest.
+        let lowest = limits.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let (limit, rate) = lowest.unwrap_or((Limit::Router, by_router));
         Bandwidth {
-            rate: by_link.min(by_router),
+            rate,
             limit,
             hottest,
         }
@@ -336,11 +348,13 @@ impl Classes {
     }
 }
 
-/// The name of a link: its start and its end, or its number if the fabric has no coordinates.
+/// The name of a link: its start and its direction or end, in the terms of the fabric.
 #[must_use]
 pub fn link_name(fabric: &Fabric, link: Link) -> String {
-    let Fabric::Grid(grid, _) = fabric else {
-        return format!("link {}", link.0);
+    let grid = match fabric {
+        Fabric::Grid(grid, _) => grid,
+        Fabric::Dragonfly(dragonfly, _) => return dragonfly.link_name(link),
+        Fabric::FatTree(tree) => return tree.link_name(link),
     };
     let at = grid.describe(link);
     let position: Vec<String> = grid

@@ -49,6 +49,7 @@
 //! routers. Section numbers cite the planning description.
 
 mod assign;
+pub mod chain;
 pub mod check;
 pub mod config;
 mod costs;
@@ -70,6 +71,7 @@ mod problem;
 mod random;
 pub mod report;
 mod rule;
+pub mod serves;
 pub mod topology;
 mod transport;
 

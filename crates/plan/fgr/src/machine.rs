@@ -9,7 +9,7 @@
 //! of small numbers. The destination net determines the group, because the cabling does: every
 //! client uses every group.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use lnet_types::Net;
@@ -176,6 +176,16 @@ impl Machine {
     pub fn near_hops(&self, vertex: Vertex, module: u16) -> Option<u16> {
         let home = self.modules[usize::from(module)].home;
         Some(Axes::of(&self.fabric)?.near_hops(vertex, home))
+    }
+
+    /// Returns for each router the index of the first router that is the same node. A node that forwards
+    /// to several nets is a router of each of them.
+    #[must_use]
+    pub fn nodes_of_routers(&self) -> Vec<u16> {
+        let mut first: BTreeMap<u32, u16> = BTreeMap::new();
+        let routers = (0_u16..).zip(&self.routers);
+        let nodes = routers.map(|(index, router)| *first.entry(router.id).or_insert(index));
+        nodes.collect()
     }
 
     /// The routers of a module.

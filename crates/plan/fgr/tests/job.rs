@@ -25,6 +25,7 @@ fn job<'a>(
         clients,
         nets,
         router_rate: 2.6,
+        client_rate: 1e9,
     }
 }
 
