@@ -25,8 +25,9 @@ const PRESET: &str = "preset:";
 pub struct MachineArgs {
     /// The machine: a machine file (YAML), a map like Titan's or a table like that of xtprocadmin (both
     /// with --modules), or synthetic:25x16x24:9x3x4 for a torus with 9 groups, 3 modules a sub-group
-    /// and 4 nets a group, spread by rule, or preset:frontier, preset:aurora, preset:fugaku for
-    /// machines like these, whose assumptions are printed with every result
+    /// and 4 nets a group, spread by rule, or preset:frontier, preset:aurora, preset:fugaku,
+    /// preset:el-capitan, preset:lumi, preset:perlmutter for machines like these, whose assumptions
+    /// and sources are printed with every result
     #[arg(long, value_name = "FILE")]
     pub machine: String,
     /// The router modules of a map: CSV with the columns group, subgroup, index, slot, blade, x, y0,

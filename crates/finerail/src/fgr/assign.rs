@@ -56,6 +56,9 @@ struct Choice {
     /// The rank of the router: `primary`, `backup 1`, …
     choice: String,
     node: u32,
+    /// The name of the node, if the machine names routers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     blade: String,
     sub_group: u16,
     index: u16,
@@ -152,6 +155,11 @@ fn choice(machine: &Machine, from: Vertex, (net, number): (String, usize), route
             backup => format!("backup {backup}"),
         },
         node: router.id,
+        name: machine
+            .details
+            .names
+            .get(&router.id)
+            .map(ToString::to_string),
         blade: module.blade.clone(),
         sub_group: module.sub_group + 1,
         index: module.index + 1,
@@ -198,7 +206,10 @@ fn table(answer: &Answer) -> Result<String, std::fmt::Error> {
         table.add_row([
             router.net.clone(),
             router.choice.clone(),
-            router.node.to_string(),
+            router
+                .name
+                .clone()
+                .unwrap_or_else(|| router.node.to_string()),
             router.blade.clone(),
             format!("{}.{}", router.sub_group, router.index),
             router.place.clone(),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use fgr::config::read_servers;
-use fgr::job::{Bandwidth, Job, JobReport, Limit, link_name};
+use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE, link_name};
 use fgr::topology::Fabric;
 use fgr::{Machine, Plan, clients, read_plan};
 use lnet_types::Net;
@@ -70,9 +70,10 @@ pub(crate) struct JobArgs {
     /// Servers or OSTs, NAME,NID a line: the meaning of --targets that are not nets
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
-    /// GB/s that one router forwards
-    #[arg(long, value_name = "GB/S", default_value_t = 2.6)]
-    router_rate: f64,
+    /// GB/s that one router forwards, if measured [default: those of the slower side of its interfaces; without
+    /// rates in the machine file 2.6]
+    #[arg(long, value_name = "GB/S")]
+    router_rate: Option<f64>,
     /// GB/s that one client sends or receives [default: 10.4 on a torus or mesh (Gemini), otherwise 25 (a port
     /// of 200 Gbit/s)]
     #[arg(long, value_name = "GB/S")]
@@ -93,6 +94,7 @@ const PORT: f64 = 25.0;
 struct Answer {
     clients: usize,
     nets: Vec<String>,
+    /// The rate of `--router-rate`, or the one of routers without described interfaces.
     router_rate_gb_s: f64,
     client_rate_gb_s: f64,
     efficiency: f64,
@@ -121,6 +123,8 @@ struct Hot {
 struct Used {
     net: String,
     node: u32,
+    /// The name of the router; the number if it has no name.
+    name: String,
     blade: String,
     clients: f64,
 }
@@ -138,7 +142,7 @@ struct Instead {
 /// Runs `finerail fgr job`.
 pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
     let rates = [
-        ("--router-rate", Some(args.router_rate)),
+        ("--router-rate", args.router_rate),
         ("--client-rate", args.client_rate),
     ];
     for (option, rate) in rates {
@@ -237,6 +241,7 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
         Used {
             net: net_name(&router.net.into()),
             node: router.id,
+            name: machine.router_name(router.id),
             blade: machine.modules[usize::from(router.module)].blade.clone(),
             clients: used.clients,
         }
@@ -244,7 +249,7 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
     Answer {
         clients: job.clients.len(),
         nets: job.nets.iter().map(net_name).collect(),
-        router_rate_gb_s: job.router_rate,
+        router_rate_gb_s: job.router_rate.unwrap_or(ROUTER_RATE),
         client_rate_gb_s: job.client_rate,
         efficiency: report.efficiency,
         write: rate(machine, &report.write),
@@ -321,14 +326,15 @@ fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
     )?;
     for Used {
         net,
-        node,
+        name,
         blade,
         clients,
+        ..
     } in answer.routers.iter().take(SHOWN)
     {
         writeln!(
             text,
-            "  router {node} ({blade}) to {net}: {clients:.1} clients"
+            "  router {name} ({blade}) to {net}: {clients:.1} clients"
         )?;
     }
     if let Some(more @ 1..) = routers.checked_sub(SHOWN) {

@@ -14,6 +14,7 @@ mod live;
 mod output;
 mod place;
 mod plan;
+mod rails;
 mod report;
 mod serves;
 mod site;
@@ -47,7 +48,7 @@ enum Command {
     Check(check::CheckArgs),
     /// Report the differences of running nodes from a plan, and the commands that remove them
     Diff(diff::DiffArgs),
-    /// Make a machine file from Slurm's topology, ibnetdiscover, or a list of a dragonfly
+    /// Make a machine file from Slurm's topology, ibnetdiscover, xtprocadmin, or a list of a dragonfly
     Import(import::ImportArgs),
     /// Plan a site whose clusters and servers are several routers apart
     Chain(chain::ChainArgs),
@@ -61,6 +62,8 @@ enum Command {
     WhoServes(serves::WhoServesArgs),
     /// Show which clients a router serves
     Serves(serves::ServesArgs),
+    /// Configure and prove the rails of an AI fabric, and show what a leaf switch costs
+    Rails(rails::RailsArgs),
     /// Write the figures and pictures of a plan as one HTML file
     Report(report::ReportArgs),
 }
@@ -100,6 +103,7 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Place(args) => place::run(args),
         Command::WhoServes(args) => serves::run_who_serves(args),
         Command::Serves(args) => serves::run_serves(args),
+        Command::Rails(args) => rails::run(args),
         Command::Report(args) => report::run(args),
     }
 }

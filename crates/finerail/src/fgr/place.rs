@@ -50,7 +50,8 @@ pub(crate) struct PlaceArgs {
     #[command(flatten)]
     rules: RuleArgs,
     /// Blades that modules may stand on: CSV with the header blade,cabinet,kind,node,at and a line for
-    /// each node [default: the service blades of the map]
+    /// each node; a node of the machine may be given by its name, and without a place [default: the
+    /// service blades of the map]
     #[arg(long, value_name = "FILE", conflicts_with = "anywhere")]
     sites: Option<PathBuf>,
     /// On a map: also any compute blade; its nodes then compute at the module's old position
@@ -229,7 +230,7 @@ pub(crate) fn run(args: &PlaceArgs) -> anyhow::Result<ExitCode> {
 fn sites(args: &PlaceArgs, machine: &Machine) -> anyhow::Result<Vec<Site>> {
     if let Some(path) = &args.sites {
         let name = path.display().to_string();
-        return Ok(read_sites(&name, &read(path)?, &machine.fabric)?);
+        return Ok(read_sites(&name, &read(path)?, machine)?);
     }
     let file = &args.machine.machine;
     let text = match read(Path::new(file)) {

@@ -64,6 +64,8 @@ struct Line {
     /// The rank of the router: `primary`, `backup 1`, …
     choice: String,
     node: u32,
+    /// The name of the router; the number if it has no name.
+    name: String,
     blade: String,
     clients: usize,
     /// The clients, if a router was asked for.
@@ -81,6 +83,7 @@ impl Line {
                 backup => format!("backup {backup}"),
             },
             node: router.id,
+            name: machine.router_name(router.id),
             blade: machine.modules[usize::from(router.module)].blade.clone(),
             clients,
             names: None,
@@ -172,7 +175,7 @@ fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {
             let mut row = vec![
                 line.net,
                 line.choice,
-                line.node.to_string(),
+                line.name,
                 line.blade,
                 line.clients.to_string(),
             ];

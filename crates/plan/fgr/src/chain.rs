@@ -12,6 +12,7 @@
 //! circle. If one router of a stage dies, the nodes before the stage share its messages among the
 //! others. A router carries at most what the slower of its two sides carries.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Config, Globals, NetConfig, RouteConfig};
@@ -137,8 +138,8 @@ impl Chain {
                     continue;
                 }
                 for net in group.nets() {
-                    if !found.contains_key(&net) {
-                        found.insert(net, hops);
+                    if let Entry::Vacant(entry) = found.entry(net) {
+                        entry.insert(hops);
                         next.push(net);
                     }
                 }

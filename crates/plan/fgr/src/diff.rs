@@ -132,13 +132,18 @@ fn rules(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     let nets: BTreeSet<Net> = nets
         .chain(planned.routes.iter().map(|route| route.net))
         .collect();
+    let left_alone = is
+        .iter()
+        .filter(|rule| !wanted.contains(rule) && !concerns(rule, &nets));
+    let left_alone = left_alone.count();
     let mut kept: Vec<&Rule> = Vec::new();
     let mut removed = Vec::new();
     for (index, rule) in is.iter().enumerate() {
         let is_planned = wanted.contains(rule);
-        let is_in_order = kept
-            .last()
-            .is_none_or(|last| place(wanted, last) < place(wanted, rule));
+        let is_in_order = left_alone > 0
+            || kept
+                .last()
+                .is_none_or(|last| place(wanted, last) < place(wanted, rule));
         if is_planned && is_in_order {
             kept.push(rule);
             continue;
@@ -162,10 +167,6 @@ fn rules(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     // The highest index comes first, so that the others stay right.
     removed.reverse();
     found.append(&mut removed);
-    let left_alone = is
-        .iter()
-        .filter(|rule| !wanted.contains(rule) && !concerns(rule, &nets));
-    let left_alone = left_alone.count();
     for (index, rule) in wanted.iter().enumerate() {
         if !kept.contains(&rule) {
             // With rules that are left alone the place among all rules does not matter.

@@ -19,6 +19,9 @@ use crate::machine::{Machine, Role};
 use crate::plan::Plan;
 use crate::topology::{Direction, Fabric, Link};
 
+/// GB/s that a router is assumed to forward: a node of Titan's time.
+pub const ROUTER_RATE: f64 = 2.6;
+
 /// A job on a machine with a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
@@ -30,9 +33,11 @@ pub struct Job<'a> {
     pub clients: &'a [usize],
     /// Indices of the nets to which the job writes. Only data nets count.
     pub nets: &'a [usize],
-    /// GB/s that one router node forwards.
-    pub router_rate: f64,
-    /// GB/s that one client sends or receives.
+    /// GB/s that one router node forwards, if measured; otherwise the rate of the slower of its two
+    /// sides, or [`ROUTER_RATE`] if its interfaces have no rates. No router forwards more than its
+    /// slower side.
+    pub router_rate: Option<f64>,
+    /// GB/s that one client sends or receives, for clients whose interfaces have no rates.
     pub client_rate: f64,
 }
 
@@ -161,9 +166,15 @@ impl Job<'_> {
         for (node, load) in self.machine.nodes_of_routers().into_iter().zip(loads) {
             of_nodes[usize::from(node)] += load;
         }
-        let busiest = of_nodes.into_iter().max();
-        let busiest = busiest.unwrap_or(0).max(1) as f64 / alone.parts() as f64;
-        let by_router = units / busiest * self.router_rate;
+        let parts = alone.parts() as f64;
+        let by_node = of_nodes.into_iter().zip(&self.machine.routers);
+        let by_node = by_node.filter(|&(load, _)| load > 0).map(|(load, router)| {
+            let slower = self.machine.details.forwarding_rate(router.id);
+            let rate = self.router_rate.or(slower).unwrap_or(ROUTER_RATE);
+            let rate = rate.min(slower.unwrap_or(f64::INFINITY));
+            units / (load as f64 / parts) * rate
+        });
+        let by_router = by_node.fold(f64::INFINITY, f64::min);
         let loads = LinkLoads::new(self.machine, alone, Gateways::Primary, traffic);
         let mut hottest: Vec<_> = loads.loaded(&self.machine.fabric).collect();
         // Equally hot links are in order of their numbers.
@@ -178,7 +189,11 @@ impl Job<'_> {
         let by_link = hottest
             .first()
             .map_or(f64::INFINITY, |link| units / (link.1 / link.2));
-        let by_clients = self.clients.len() as f64 * self.client_rate;
+        let slowest = self
+            .clients
+            .iter()
+            .map(|&client| self.rate_of_client(client));
+        let by_clients = self.clients.len() as f64 * slowest.fold(f64::INFINITY, f64::min);
         let limits = [
             (Limit::Router, by_router),
             (Limit::Link, by_link),
@@ -192,6 +207,18 @@ impl Job<'_> {
             limit,
             hottest,
         }
+    }
+
+    /// GB/s of the interfaces of a client.
+    fn rate_of_client(&self, client: usize) -> f64 {
+        let nics = self
+            .machine
+            .details
+            .nics_of(self.machine.clients[client].id);
+        let rates: Option<f64> = nics.iter().map(|nic| nic.rate).sum();
+        rates
+            .filter(|_| !nics.is_empty())
+            .unwrap_or(self.client_rate)
     }
 
     /// Part of the routers' bandwidth that the job can use on the worst of these nets.

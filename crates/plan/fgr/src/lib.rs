@@ -68,6 +68,7 @@ mod plan;
 mod policy;
 mod presets;
 mod problem;
+pub mod rails;
 mod random;
 pub mod report;
 mod rule;
@@ -83,7 +84,7 @@ pub use input::{
     hosts, read_machine, read_map, read_modules, read_node_table, read_plan, synthetic,
     synthetic_metadata, titan,
 };
-pub use machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
+pub use machine::{Client, Details, Group, Machine, Module, NetEntry, Nic, Origin, Role, Router};
 pub use names::{Failed, NameError, clients, failed};
 pub use plan::{Plan, PlanError, PlanWarning, Row};
 pub use policy::{Cut, Disjoint, Metric, Options, Policy, TieRule};

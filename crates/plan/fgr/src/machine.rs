@@ -10,6 +10,7 @@
 //! client uses every group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
 use lnet_types::Net;
@@ -71,6 +72,53 @@ pub struct Module {
     pub home: Vertex,
     /// The nodes of the module, as indices of routers.
     pub routers: Range<u16>,
+}
+
+/// A network interface of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    /// The net behind the routers on which the interface is; `None` on the clients' side.
+    pub net: Option<Net>,
+    /// Name of the interface, if the machine names interfaces.
+    pub interface: Option<String>,
+    /// Its address. Without an address, the number of the node gives it.
+    pub address: Option<Ipv4Addr>,
+    /// GB/s in one direction, if known.
+    pub rate: Option<f64>,
+}
+
+/// What a description says of single nodes besides their places, by their numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Details {
+    /// Names of routers. A client has its name in [`Client::name`].
+    pub names: BTreeMap<u32, Box<str>>,
+    /// Interfaces of clients and routers.
+    pub nics: BTreeMap<u32, Vec<Nic>>,
+}
+
+impl Details {
+    /// The interfaces of a node; none if they are not described.
+    #[must_use]
+    pub fn nics_of(&self, id: u32) -> &[Nic] {
+        self.nics.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// GB/s that the interfaces of a router let pass in one direction: those of the slower side.
+    /// `None` if a rate on one of the sides is not known.
+    #[must_use]
+    pub fn forwarding_rate(&self, id: u32) -> Option<f64> {
+        let side = |is_behind: bool| -> Option<f64> {
+            let nics = self
+                .nics_of(id)
+                .iter()
+                .filter(|nic| nic.net.is_some() == is_behind);
+            let rates: Option<Vec<f64>> = nics.map(|nic| nic.rate).collect();
+            rates
+                .filter(|rates| !rates.is_empty())
+                .map(|rates| rates.iter().sum())
+        };
+        Some(side(false)?.min(side(true)?))
+    }
 }
 
 /// What a group's nets carry.
@@ -138,6 +186,8 @@ pub struct Machine {
     pub nets: Vec<NetEntry>,
     /// Number of planes of the windowed dimension that a module occupies.
     pub footprint: u16,
+    /// Names of routers, and interfaces of nodes.
+    pub details: Details,
     /// Indices of the routers that the description marks as down.
     pub down: BTreeSet<u16>,
     /// Doubtful points of the description that do not prevent a plan.
@@ -176,6 +226,13 @@ impl Machine {
     pub fn near_hops(&self, vertex: Vertex, module: u16) -> Option<u16> {
         let home = self.modules[usize::from(module)].home;
         Some(Axes::of(&self.fabric)?.near_hops(vertex, home))
+    }
+
+    /// The name of a router by its number, or the number if the machine gives no name.
+    #[must_use]
+    pub fn router_name(&self, id: u32) -> String {
+        let name = self.details.names.get(&id);
+        name.map_or_else(|| id.to_string(), |name| name.to_string())
     }
 
     /// Returns for each router the index of the first router that is the same node. A node that forwards

@@ -166,6 +166,13 @@ impl<'m> Names<'m> {
             .clone()
             .filter(|module| module.blade == name || module.cabinet == name);
         let mut routers: Vec<u16> = named.flat_map(|module| module.routers.clone()).collect();
+        let nodes = self.machine.details.names.iter();
+        let nodes = nodes.filter(|(_, known)| &***known == name);
+        routers.extend(
+            nodes
+                .filter_map(|(&id, _)| self.by_number.get(&u64::from(id)))
+                .flatten(),
+        );
         routers.extend(modules.filter_map(|module| {
             let node: u16 = name
                 .strip_prefix(module.blade.as_str())?

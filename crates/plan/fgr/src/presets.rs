@@ -6,18 +6,28 @@
 //! | `frontier` | 74 groups of 32 switches, 9,408 nodes, 160 LNet routers | nets, places, links |
 //! | `aurora` | 166 racks of 64 blades | routers at all, nets, places, links |
 //! | `fugaku` | 24×23×24×2×3×2, 158,976 nodes | 828 routers: one of 192 nodes |
+//! | `el-capitan` | 11,136 nodes, two a blade (blocksandfiles.com, 2021-02-23) | a group a rack, routers, nets, links |
+//! | `lumi` | 2,978 GPU and 2,048 CPU nodes (doi 10.5281/zenodo.10683366) | a group a rack, routers, nets, links |
+//! | `perlmutter` | 1,792 GPU nodes with 4 NICs, 3,072 CPU nodes with 1, a group a cabinet (docs.nersc.gov) | 24 gateways as routers, nets, links |
 
 use lnet_types::{LndType, Net};
 
 use crate::input::{ClientDraft, Draft, ModuleDraft, NodeDraft};
-use crate::machine::{Client, Machine, Origin, Role};
+use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Place, Problem, Reason};
 use crate::topology::{
     Dimension, Dragonfly, DragonflySize, Fabric, Grid, Routing, Tie, TopologyError, Vertex,
 };
 
 /// The names of the presets.
-pub const PRESETS: [&str; 3] = ["frontier", "aurora", "fugaku"];
+pub const PRESETS: [&str; 6] = [
+    "frontier",
+    "aurora",
+    "fugaku",
+    "el-capitan",
+    "lumi",
+    "perlmutter",
+];
 
 /// Number of the first net. The other nets have the following numbers.
 const FIRST_NET: u16 = 201;
@@ -39,6 +49,9 @@ pub fn preset(name: &str) -> Option<Result<Machine, InputError>> {
         "frontier" => (frontier(), (160, 10)),
         "aurora" => (aurora(), (128, 8)),
         "fugaku" => (fugaku(), (828, 1)),
+        "el-capitan" => (el_capitan(), (160, 10)),
+        "lumi" => (lumi(), (64, 8)),
+        "perlmutter" => (perlmutter(), (24, 4)),
         _ => return None,
     };
     Some(
@@ -81,6 +94,66 @@ fn aurora() -> Result<Like, TopologyError> {
             "each blade is attached to one switch; the real ones have eight ports",
             "2 links of 25 GB/s between each two groups, minimal routing",
             "128 LNet routers on 8 nets are a scenario: the real storage is DAOS, without routers",
+        ],
+    })
+}
+
+/// Nodes of a cabinet of a Cray EX machine with two nodes a blade, and with four: 8 chassis of 8
+/// blades. A cabinet is a group.
+const CABINET: [u32; 2] = [128, 256];
+
+/// The switches of nodes in cabinets: `pairs` nodes with two a blade, then `quads` with four a blade,
+/// whose cabinets have half of the switches.
+fn cabinets(pairs: u32, quads: u32) -> Vec<Vertex> {
+    const SWITCHES: u32 = 32;
+    let first = pairs.div_ceil(CABINET[0]);
+    let of_pairs = (0..pairs).map(|node| Vertex(node / 4));
+    let of_quads = (0..quads).map(|node| {
+        let (group, inside) = (first + node / CABINET[1], node % CABINET[1]);
+        Vertex(group * SWITCHES + inside / 16)
+    });
+    of_pairs.chain(of_quads).collect()
+}
+
+fn el_capitan() -> Result<Like, TopologyError> {
+    // 11,136 nodes fill 87 cabinets.
+    Ok(Like {
+        fabric: dragonfly(87, 2)?,
+        clients: cabinets(11_136, 0),
+        assumptions: vec![
+            "El-Capitan-like: 11,136 nodes as reported, two nodes a blade (blocksandfiles.com, 2021-02-23), so 87 \
+             cabinets, each a group of 32 switches",
+            "each node is attached to one switch; the real ones have four ports of 25 GB/s on several",
+            "2 links of 25 GB/s between each two groups, minimal routing",
+            "160 LNet routers on 10 nets are a scenario",
+        ],
+    })
+}
+
+fn lumi() -> Result<Like, TopologyError> {
+    Ok(Like {
+        fabric: dragonfly(32, 4)?,
+        clients: cabinets(2_978, 2_048),
+        assumptions: vec![
+            "LUMI-like: 2,978 GPU and 2,048 CPU nodes (doi 10.5281/zenodo.10683366), two and four a blade, each \
+             cabinet a group: 24 and 8",
+            "each node is attached to one switch; GPU nodes have four ports of 25 GB/s on several",
+            "4 links of 25 GB/s between each two groups, minimal routing; CPU groups use 16 of 32 switches",
+            "64 LNet routers on 8 nets are a scenario",
+        ],
+    })
+}
+
+fn perlmutter() -> Result<Like, TopologyError> {
+    Ok(Like {
+        fabric: dragonfly(26, 4)?,
+        clients: cabinets(1_792, 3_072),
+        assumptions: vec![
+            "Perlmutter-like: 1,792 GPU nodes with 4 NICs and 3,072 CPU nodes with 1, two and four a blade, each \
+             cabinet a group (docs.nersc.gov/systems/perlmutter/architecture): 14 and 12 groups by these numbers",
+            "each node is attached to one switch; GPU nodes have four ports of 25 GB/s on several",
+            "4 links of 25 GB/s between each two groups, minimal routing; CPU groups use 16 of 32 switches",
+            "24 LNet routers on 4 nets are a scenario of as many gateway nodes",
         ],
     })
 }
@@ -171,6 +244,7 @@ impl Like {
             clients: clients.collect(),
             modules: modules.collect(),
             footprint: None,
+            details: Details::default(),
             warnings: warnings.collect(),
             fabric: self.fabric,
             place,
@@ -195,6 +269,8 @@ fn rejection(name: &str, error: &TopologyError) -> InputError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::evaluate::{Evaluation, Gateways};
     use crate::{Metric, Options, Policy, assign};
@@ -205,6 +281,9 @@ mod tests {
             ("frontier", 9_408, 160),
             ("aurora", 10_624, 128),
             ("fugaku", 158_976, 828),
+            ("el-capitan", 11_136, 160),
+            ("lumi", 5_026, 64),
+            ("perlmutter", 4_864, 24),
         ];
         for (name, clients, routers) in sizes {
             let machine = preset(name).unwrap().unwrap();
@@ -217,8 +296,32 @@ mod tests {
     }
 
     #[test]
+    fn every_cabinet_is_within_the_fabric_and_holds_its_nodes() {
+        let of = |name: &str| preset(name).unwrap().unwrap();
+        let groups = |name: &str| -> BTreeMap<u32, u32> {
+            let mut counts = BTreeMap::new();
+            for client in of(name).clients {
+                *counts.entry(client.vertex.0 / 32).or_default() += 1;
+            }
+            counts
+        };
+        assert!(groups("el-capitan").values().all(|&count| count == 128));
+        assert_eq!(groups("el-capitan").len(), 87);
+        let perlmutter = groups("perlmutter");
+        assert_eq!(
+            (perlmutter[&13], perlmutter[&14], perlmutter.len()),
+            (128, 256, 26)
+        );
+        let lumi = groups("lumi");
+        assert_eq!(
+            (lumi[&23], lumi[&24], lumi.len()),
+            (2_978 - 23 * 128, 256, 32)
+        );
+    }
+
+    #[test]
     fn the_dragonfly_presets_are_planned_without_unserved_pairs() {
-        for name in ["frontier", "aurora"] {
+        for name in ["frontier", "aurora", "el-capitan", "lumi", "perlmutter"] {
             let machine = preset(name).unwrap().unwrap();
             let by = Metric::Hops;
             let plan = assign(&machine, Policy::Nearest { by }, &Options::default()).unwrap();

@@ -37,8 +37,8 @@ pub enum Reason {
     /// A file has more bytes than [`crate::MAX_INPUT_BYTES`].
     #[error("{0} bytes; a file may have {max}", max = crate::MAX_INPUT_BYTES)]
     TooLarge(usize),
-    /// The text is not YAML, or has anchors, nesting or a size that a machine file does not need.
-    #[error("not a YAML document that a machine file may be: {0}")]
+    /// The text is not YAML, or has nesting or a size that no description of a machine needs.
+    #[error("not a YAML document of the accepted form: {0}")]
     Yaml(String),
     /// A line has too few or too many columns.
     #[error("{found} columns instead of {expected}: {layout}")]
@@ -94,6 +94,14 @@ pub enum Reason {
         id: u32,
         /// The place of the first definition.
         first: Place,
+    },
+    /// A name or an address belongs to two nodes.
+    #[error("{what} belongs to node {first} already")]
+    OwnerTwice {
+        /// The name or address.
+        what: String,
+        /// The number of the first node.
+        first: u32,
     },
     /// A router node is not among the service nodes of the map.
     #[error("node {0} is not a service node of the map")]

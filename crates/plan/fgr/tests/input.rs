@@ -213,11 +213,50 @@ fn a_module_table_with_errors_names_each_line() {
 }
 
 #[test]
-fn yaml_with_anchors_and_other_texts_are_rejected() {
-    let bomb = "a: &a [1, 1]\nb: [*a, *a]\n";
-    assert!(complaints(read_machine("m", bomb))[0].starts_with("m:2: not a YAML document"));
-    assert!(complaints(read_machine("m", ""))[0].contains("it is empty"));
-    assert!(complaints(read_machine("m", "a: [1"))[0].contains("not a YAML"));
+fn anchors_aliases_and_merged_keys_are_read() {
+    let head = "machine: m\nfabric: {kind: fat-tree, levels: [{down: 4, up: 1, capacity: 1}]}\n\
+                clients: {list: [{id: 0, at: [0]}]}\ngroups:\n  - name: A\n    nets: [o2ib1]\n    sub-groups:\n      - modules:\n";
+    let anchored = format!(
+        "{head}          - &first {{blade: r1, at: &place [1], nodes: [10]}}\n          \
+         - {{<<: *first, blade: r2, nodes: [11]}}\n          - {{blade: r3, at: *place, nodes: [12]}}\n"
+    );
+    let plain = format!(
+        "{head}          - {{blade: r1, at: [1], nodes: [10]}}\n          - {{blade: r2, at: [1], nodes: [11]}}\n          \
+         - {{blade: r3, at: [1], nodes: [12]}}\n"
+    );
+    assert_eq!(
+        read_machine("m", &anchored).unwrap(),
+        read_machine("m", &plain).unwrap()
+    );
+}
+
+#[test]
+fn yaml_that_multiplies_itself_and_other_texts_are_rejected() {
+    let found = |text: &str| complaints(read_machine("m", text)).remove(0);
+    let mut bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n".to_owned();
+    for level in 1..12 {
+        let list = vec![format!("*a{}", level - 1); 8].join(", ");
+        bomb += &format!("a{level}: &a{level} [{list}]\n");
+    }
+    assert!(
+        found(&bomb).ends_with("too many values"),
+        "{}",
+        found(&bomb)
+    );
+    let mut deep = "a0: &a0 [[[[[[[[1]]]]]]]]\n".to_owned();
+    for level in 1..100 {
+        deep += &format!("a{level}: &a{level} [[[*a{}]]]\n", level - 1);
+    }
+    assert!(
+        found(&deep).ends_with("too many levels of collections"),
+        "{}",
+        found(&deep)
+    );
+    assert!(found("a: &a [1, *a]\n").starts_with("m:1: not a YAML document"));
+    assert!(found("a: *b\n").contains("not a YAML document"));
+    assert!(found("a: {<<: [1]}\n").contains("<< takes mappings"));
+    assert!(found("").contains("it is empty"));
+    assert!(found("a: [1").contains("not a YAML"));
 }
 
 #[test]

@@ -111,13 +111,38 @@ fn a_router_of_two_nets_counts_once() {
         plan: &plan,
         clients: &clients,
         nets: &[0, 1],
-        router_rate: 2.6,
+        router_rate: None,
         client_rate: 25.0,
     };
     // 16 units, of which node 20 carries 8 at 2.6 GB/s.
     let write = job.report().unwrap().write;
     assert!((write.rate - 5.2).abs() < 1e-9, "{}", write.rate);
     assert_eq!(write.limit, Limit::Router);
+}
+
+#[test]
+fn a_router_forwards_no_more_than_its_slower_side() {
+    let gateway = OF_TWO_NETS.replace(
+        "{id: 20, nets: [o2ib1, o2ib2]}",
+        "{id: 20, name: gw1, nets: [o2ib1, o2ib2], nics: [{interface: hsn0, rate: 2}, {interface: ib0, net: o2ib1, rate: 9}, \
+         {interface: ib1, net: o2ib2, rate: 9}]}",
+    );
+    let machine = read_machine("gateway.yaml", &gateway).unwrap();
+    let by = fgr::Metric::Cost;
+    let plan = assign(&machine, Policy::Balanced { by }, &Options::default()).unwrap();
+    let clients: Vec<usize> = (0..8).collect();
+    let job = Job {
+        machine: &machine,
+        plan: &plan,
+        clients: &clients,
+        nets: &[0, 1],
+        router_rate: None,
+        client_rate: 25.0,
+    };
+    // 16 units, of which node 20 carries 8 at the 2 GB/s of its side towards the clients.
+    let write = job.report().unwrap().write;
+    assert!((write.rate - 4.0).abs() < 1e-9, "{}", write.rate);
+    assert_eq!(machine.router_name(20), "gw1");
 }
 
 #[test]
@@ -136,7 +161,7 @@ fn a_job_gets_no_more_than_its_clients_inject() {
         plan: &plan,
         clients: &[0],
         nets: &[0, 1],
-        router_rate: 20.0,
+        router_rate: Some(20.0),
         client_rate: 3.0,
     };
     let report = job.report().unwrap();

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::{Buffers, Config, Globals, NetConfig, NiConfig, RouteConfig};
+use lnet_config::{Buffers, Config, Globals, RouteConfig};
 use lnet_policy::{Rule, RuleList};
 use lnet_types::{Net, Nid};
 
+use crate::config::interfaces::{Interfaces, OnNet, nets};
 use crate::config::rules;
 use crate::config::scheme::{BackupPriority, Form, Scheme, Server, Slots, slots};
 use crate::config::slot_routers::SlotRouters;
@@ -62,6 +63,7 @@ struct Builder<'a> {
     /// Client nets by slot.
     slots: Vec<Net>,
     slot_routers: SlotRouters,
+    interfaces: Interfaces<'a>,
 }
 
 impl<'a> Builder<'a> {
@@ -73,6 +75,7 @@ impl<'a> Builder<'a> {
             scheme,
             slots: scheme.client_nets(slots(machine))?,
             slot_routers: SlotRouters::new(machine, plan, scheme.form),
+            interfaces: Interfaces::new(machine, scheme),
         };
         builder.check_nets()?;
         Ok(builder)
@@ -118,28 +121,52 @@ impl<'a> Builder<'a> {
 
     fn clients(&self, site: &mut Site) -> Result<(), SiteError> {
         let classes = classes(self.machine, self.plan);
-        for (index, &row) in classes.rows.iter().enumerate() {
-            let mut class = self.class(NodeRole::Client, index, &self.slots_of(row), &[])?;
-            class.config.globals.drop_asym_route = Some(true);
-            for net in 0..self.machine.nets.len() {
-                self.client_routes(&mut class, row, net)?;
-            }
-            site.classes.push(class);
-        }
+        // Clients of a class have the same routes and the same names of interfaces.
+        let mut known: BTreeMap<(usize, Vec<OnNet>), usize> = BTreeMap::new();
         for (client, &class) in self.machine.clients.iter().zip(&classes.of_client) {
-            let nets = site.classes[class].config.nets.iter();
-            let nids = nets.map(|net| self.scheme.client_nid(net.net, client.id));
+            let slots = self.slots_of(classes.rows[class]);
+            let (on, nids) = self.on_client_nets(&slots, client.id)?;
+            let next = known.len();
             site.nodes.push(SiteNode {
                 name: client
                     .name
                     .as_deref()
                     .map_or_else(|| name(client.id), str::to_owned),
-                class,
+                class: *known.entry((class, on)).or_insert(next),
                 blade: None,
-                nids: nids.collect::<Result<_, _>>()?,
+                nids: nids.into_iter().collect(),
             });
         }
+        // In the order of route tables, not in that of clients.
+        let mut order = vec![0; known.len()];
+        for (index, ((table, on), first)) in known.into_iter().enumerate() {
+            let mut class = self.class(NodeRole::Client, index, &on)?;
+            class.config.globals.drop_asym_route = Some(true);
+            for net in 0..self.machine.nets.len() {
+                self.client_routes(&mut class, classes.rows[table], net)?;
+            }
+            site.classes.push(class);
+            order[first] = index;
+        }
+        for node in &mut site.nodes {
+            node.class = order[node.class];
+        }
         Ok(())
+    }
+
+    /// Interfaces and NIDs of a node on these client nets.
+    fn on_client_nets(&self, nets: &[Net], id: u32) -> Result<(Vec<OnNet>, Vec<Nid>), SiteError> {
+        let (mut on, mut all) = (Vec::with_capacity(nets.len()), Vec::new());
+        for &net in nets {
+            let (interfaces, nids): (Vec<String>, Vec<Nid>) = self
+                .interfaces
+                .towards_clients(net, id)?
+                .into_iter()
+                .unzip();
+            on.push((net, interfaces));
+            all.extend(nids);
+        }
+        Ok((on, all))
     }
 
     /// Returns the nets of the clients of a row.
@@ -161,25 +188,37 @@ impl<'a> Builder<'a> {
         let Some(slot) = self.slot_routers.slot(routers) else {
             return Ok(());
         };
-        let gateway = |router: u16| {
+        let gateways = |router: u16| -> Result<Vec<Nid>, SiteError> {
             let id = self.machine.routers[usize::from(router)].id;
-            self.scheme.client_nid(self.slots[slot], id)
+            let on = self.interfaces.towards_clients(self.slots[slot], id)?;
+            Ok(self.as_gateway(on))
         };
         let target = self.machine.nets[net].net;
         for (&router, priority) in routers.iter().zip(self.priorities()) {
-            add_route(class, target, gateway(router)?, priority);
+            add_routes(class, target, &gateways(router)?, priority);
         }
         let last = self.priorities().nth(routers.len()).unwrap_or(0);
         let others = self.slot_routers.routers(net, slot).iter();
         for &router in others.filter(|router| !routers.contains(router)) {
-            add_route(class, target, gateway(router)?, last);
+            add_routes(class, target, &gateways(router)?, last);
         }
         let primary = routers.first().filter(|_| !self.plan.is_shared());
         if let (Form::MultiRail, Some(&primary)) = (self.scheme.form, primary) {
-            let rule = rules::towards_net(target, gateway(primary)?);
-            class.rules.extend(rule);
+            for gateway in gateways(primary)? {
+                class.rules.extend(rules::towards_net(target, gateway));
+            }
         }
         Ok(())
+    }
+
+    /// Returns the NIDs by which others route over a node: all without discovery, because each is
+    /// then a peer of its own; otherwise the first, by which discovery finds the others.
+    fn as_gateway(&self, on: Vec<(String, Nid)>) -> Vec<Nid> {
+        let most = match self.scheme.form {
+            Form::SlotNets => usize::MAX,
+            Form::MultiRail => 1,
+        };
+        on.into_iter().map(|(_, nid)| nid).take(most).collect()
     }
 
     /// Priorities of routers, in the order of the plan.
@@ -194,32 +233,32 @@ impl<'a> Builder<'a> {
 
     /// A router is on the net of its own slot and on the nets of the slots that it backs up.
     fn routers(&self, site: &mut Site) -> Result<(), SiteError> {
-        let mut known: BTreeMap<(Vec<Net>, Net), usize> = BTreeMap::new();
+        let mut known: BTreeMap<Vec<OnNet>, usize> = BTreeMap::new();
         let first = site.classes.len();
         let routers = (0_u16..).zip(&self.machine.routers);
         for (index, router) in routers.filter(|(index, _)| !self.plan.dead.contains(index)) {
             let slots = self.slot_routers.slots_of(index).into_iter();
             let client_nets: Vec<Net> = slots.map(|slot| self.slots[slot]).collect();
             let server_net = self.machine.nets[usize::from(router.net)].net;
-            let mut nids: Vec<Nid> = Vec::new();
-            for &net in &client_nets {
-                nids.push(self.scheme.client_nid(net, router.id)?);
-            }
-            nids.push(self.scheme.server_nid(server_net, router.id)?);
+            let (mut on, mut nids) = self.on_client_nets(&client_nets, router.id)?;
+            let (interfaces, behind): (Vec<String>, Vec<Nid>) = self
+                .interfaces
+                .behind(server_net, router.id)?
+                .into_iter()
+                .unzip();
+            on.push((server_net, interfaces));
+            nids.extend(behind);
             let next = known.len();
-            let number = *known
-                .entry((client_nets.clone(), server_net))
-                .or_insert(next);
+            let number = *known.entry(on.clone()).or_insert(next);
             if first + number == site.classes.len() {
-                let mut class =
-                    self.class(NodeRole::Router, number, &client_nets, &[server_net])?;
+                let mut class = self.class(NodeRole::Router, number, &on)?;
                 class.config.routing = Some(true);
                 class.config.buffers = BUFFERS;
                 site.classes.push(class);
             }
             let module = &self.machine.modules[usize::from(router.module)];
             site.nodes.push(SiteNode {
-                name: name(router.id),
+                name: self.router_name(router.id),
                 class: first + number,
                 blade: Some(module.blade.clone()),
                 nids: nids.into_iter().collect(),
@@ -228,10 +267,16 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// The name of a router: that of the machine, or its number.
+    fn router_name(&self, id: u32) -> String {
+        let given = self.machine.details.names.get(&id);
+        given.map_or_else(|| name(id), ToString::to_string)
+    }
+
     fn servers(&self, site: &mut Site, servers: &[Server]) -> Result<(), SiteError> {
-        let mut known: BTreeMap<Vec<Net>, usize> = BTreeMap::new();
+        let mut known: BTreeMap<Vec<OnNet>, usize> = BTreeMap::new();
         for server in servers {
-            let nets: Vec<Net> = server.nids.iter().map(|nid| nid.net()).collect();
+            let (nets, nids) = self.interfaces.of_server(&server.nids);
             if !known.contains_key(&nets) {
                 let class = self.server_class(known.len(), &nets)?;
                 known.insert(nets.clone(), site.classes.len());
@@ -241,7 +286,7 @@ impl<'a> Builder<'a> {
                 name: server.name.clone(),
                 class: known[&nets],
                 blade: None,
-                nids: server.nids.iter().copied().collect(),
+                nids: nids.into_iter().collect(),
             });
         }
         Ok(())
@@ -249,23 +294,23 @@ impl<'a> Builder<'a> {
 
     /// Makes the routes to the slot nets of clients: first by the router of the slot, then by its
     /// backups.
-    fn server_class(&self, index: usize, nets: &[Net]) -> Result<Class, SiteError> {
-        let mut class = self.class(NodeRole::Server, index, &[], nets)?;
+    fn server_class(&self, index: usize, nets: &[OnNet]) -> Result<Class, SiteError> {
+        let mut class = self.class(NodeRole::Server, index, nets)?;
         class.config.globals.drop_asym_route = Some(true);
         for (slot, &client_net) in self.slots.iter().enumerate() {
             for (net, entry) in self.machine.nets.iter().enumerate() {
-                if !nets.contains(&entry.net) {
+                if nets.iter().all(|(on, _)| *on != entry.net) {
                     continue;
                 }
                 let routers = self.slot_routers.routers(net, slot).iter();
                 for (&router, priority) in routers.zip(self.priorities()) {
                     let id = self.machine.routers[usize::from(router)].id;
-                    let gateway = self.scheme.server_nid(entry.net, id)?;
+                    let gateways = self.as_gateway(self.interfaces.behind(entry.net, id)?);
                     let priority = match self.scheme.form {
                         Form::SlotNets => priority,
                         Form::MultiRail => 0,
                     };
-                    add_route(&mut class, client_net, gateway, priority);
+                    add_routes(&mut class, client_net, &gateways, priority);
                 }
                 if self.scheme.form == Form::MultiRail && !self.plan.is_shared() {
                     class.rules.extend(self.rules_of_server(net)?);
@@ -285,47 +330,37 @@ impl<'a> Builder<'a> {
         for (index, client) in self.machine.clients.iter().enumerate() {
             let routers = self.plan.routers(self.plan.row_of(index), net);
             if let Some(&primary) = routers.first() {
-                let nid = self.scheme.client_nid(self.scheme.client_net, client.id)?;
-                clients.entry(primary).or_default().push(nid);
+                let on = self
+                    .interfaces
+                    .towards_clients(self.scheme.client_net, client.id)?;
+                let nids = clients.entry(primary).or_default();
+                nids.extend(on.into_iter().map(|(_, nid)| nid));
             }
         }
         let mut found = Vec::new();
-        for (router, nids) in clients {
+        for (router, mut nids) in clients {
+            nids.sort_unstable();
             let id = self.machine.routers[usize::from(router)].id;
-            let gateway = self.scheme.server_nid(self.machine.nets[net].net, id)?;
-            found.extend(rules::towards_nids(&nids, gateway));
+            for gateway in self.as_gateway(self.interfaces.behind(self.machine.nets[net].net, id)?)
+            {
+                found.extend(rules::towards_nids(&nids, gateway));
+            }
         }
         Ok(found)
     }
 
     /// Makes a class on these nets. With slot nets discovery is off, because it would merge the
     /// nets of a peer and with them the slots.
-    fn class(
-        &self,
-        role: NodeRole,
-        index: usize,
-        client: &[Net],
-        server: &[Net],
-    ) -> Result<Class, SiteError> {
-        self.scheme.check_count(role, client.len() + server.len())?;
-        let on = |net: &Net, interface: &String| NetConfig {
-            net: *net,
-            nis: vec![NiConfig {
-                interfaces: vec![interface.clone()],
-                ..NiConfig::default()
-            }],
-        };
-        let client = client
-            .iter()
-            .map(|net| on(net, &self.scheme.client_interface));
-        let server = server
-            .iter()
-            .map(|net| on(net, &self.scheme.server_interface));
+    fn class(&self, role: NodeRole, index: usize, on: &[OnNet]) -> Result<Class, SiteError> {
+        self.scheme.check_count(
+            role,
+            on.iter().map(|(_, interfaces)| interfaces.len()).sum(),
+        )?;
         Ok(Class {
             name: format!("{}-{:03}", role.name(), index + 1),
             role,
             config: Config {
-                nets: client.chain(server).collect(),
+                nets: nets(on),
                 globals: Globals {
                     discovery: Some(self.scheme.form == Form::MultiRail),
                     transaction_timeout: Some(self.scheme.timing.transaction_timeout),
@@ -339,24 +374,36 @@ impl<'a> Builder<'a> {
 }
 
 /// Every route has `hop: 1`: LNet tracks the state of the far side only for such routes.
-fn add_route(class: &mut Class, net: Net, gateway: Nid, priority: u32) {
-    class.config.routes.push(RouteConfig {
-        net,
-        gateway,
-        hop: Some(1),
-        priority,
-    });
+fn add_routes(class: &mut Class, net: Net, gateways: &[Nid], priority: u32) {
+    class
+        .config
+        .routes
+        .extend(gateways.iter().map(|&gateway| RouteConfig {
+            net,
+            gateway,
+            hop: Some(1),
+            priority,
+        }));
 }
 
 /// Checks names. They become file names and columns of tables, so they must stay within these and
 /// be unique.
 fn check_names(scheme: &Scheme, site: &Site) -> Result<(), SiteError> {
-    let interfaces = [&scheme.client_interface, &scheme.server_interface];
-    let interfaces = interfaces.map(|name| ("interface", name.replace(':', "-")));
+    let nis = site
+        .classes
+        .iter()
+        .flat_map(|class| &class.config.nets)
+        .flat_map(|net| &net.nis);
+    let given = [&scheme.client_interface, &scheme.server_interface];
+    let interfaces = nis.flat_map(|ni| &ni.interfaces).chain(given);
+    let interfaces: BTreeSet<&String> = interfaces.collect();
+    let interfaces = interfaces
+        .into_iter()
+        .map(|name| ("interface", name.replace(':', "-")));
     let nodes = site.nodes.iter().map(|node| ("node", node.name.clone()));
     let blades = site.nodes.iter().filter_map(|node| node.blade.clone());
     let blades = blades.map(|blade| ("blade", blade));
-    for (what, name) in interfaces.into_iter().chain(nodes).chain(blades) {
+    for (what, name) in interfaces.chain(nodes).chain(blades) {
         if !is_file_name(&name) {
             let name = shown(&name);
             return Err(SiteError::BadName { what, name });

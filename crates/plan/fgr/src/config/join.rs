@@ -130,15 +130,14 @@ fn joined_nodes(sites: &[Site]) -> Result<Vec<Joined>, JoinError> {
                 return Err(JoinError::Different(node.name.clone()));
             }
             known.parts.push((index, node.class));
-            for nid in node.nids.iter() {
-                match known.nids.iter().find(|other| other.net() == nid.net()) {
-                    Some(&other) if other == nid => {}
-                    Some(_) => {
-                        let (node, net) = (node.name.clone(), nid.net());
-                        return Err(JoinError::NetTwice { node, net });
-                    }
-                    None => known.nids.push(nid),
+            // Several addresses on one net are those of several interfaces, and each site has all.
+            let before = known.nids.clone();
+            for nid in node.nids.iter().filter(|nid| !before.contains(nid)) {
+                if before.iter().any(|other| other.net() == nid.net()) {
+                    let (node, net) = (node.name.clone(), nid.net());
+                    return Err(JoinError::NetTwice { node, net });
                 }
+                known.nids.push(nid);
             }
         }
     }

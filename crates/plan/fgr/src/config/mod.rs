@@ -22,6 +22,7 @@ mod beside;
 mod build;
 mod files;
 mod gather;
+mod interfaces;
 mod join;
 mod nids;
 mod rules;
@@ -45,6 +46,7 @@ pub use rules::read_udsp;
 pub use scheme::{BackupPriority, Form, Scheme, Server, Slots, Timing};
 pub use text::ModprobeRefusal;
 
+pub(crate) use interfaces::numbered;
 pub(crate) use nids::address;
 
 /// The role of a node.
@@ -113,7 +115,7 @@ pub struct SiteNode {
     pub class: usize,
     /// What fails together with the node: the blade of a router.
     pub blade: Option<String>,
-    /// The NIDs of the node, in the order of the nets of its class.
+    /// The NIDs of the node, in the order of the nets and interfaces of its class.
     pub nids: Nids,
 }
 
@@ -149,11 +151,10 @@ impl Site {
         config.globals.alive_router_check_interval = Some(self.timing.check_interval);
         config.globals.router_ping_timeout = Some(self.timing.ping_timeout);
         config.peers = siblings.peers_of(node);
-        for (net, nid) in config.nets.iter_mut().zip(node.nids.iter()) {
-            for ni in &mut net.nis {
-                ni.nid = Some(nid);
-                ni.interfaces.clear();
-            }
+        let nis = config.nets.iter_mut().flat_map(|net| &mut net.nis);
+        for (ni, nid) in nis.zip(node.nids.iter()) {
+            ni.nid = Some(nid);
+            ni.interfaces.clear();
         }
         config
     }
@@ -170,6 +171,18 @@ pub enum SiteError {
         node: u32,
         /// Address of node 0.
         first: std::net::Ipv4Addr,
+    },
+    /// The scheme gives a node the address that the machine describes for another one.
+    #[error(
+        "node {} would have {address}, which is the address of node {}: describe its interfaces, or count \
+         addresses from another one",
+        nodes[0], nodes[1]
+    )]
+    AddressTwice {
+        /// The address.
+        address: std::net::Ipv4Addr,
+        /// The number of the node whose address is counted, and of the node that has the address.
+        nodes: [u32; 2],
     },
     /// There are more slots than net numbers.
     #[error("no net number is left for slot {slot} counted from {first}")]

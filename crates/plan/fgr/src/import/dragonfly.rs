@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::import::{Assumed, Shape, ShapeFabric};
+use crate::import::{Assumed, Shape, ShapeFabric, ShapeNode};
 use crate::input::Table;
 use crate::problem::{InputError, Problems, Reason};
 
@@ -70,14 +70,17 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
             groups,
             switches,
             links_per_pair,
-            capacity: assumed.capacity,
+            local: assumed.capacity,
+            global: assumed.capacity,
         },
-        nodes,
+        nodes: ShapeNode::numbered(nodes),
         assumptions: vec![
             format!("each link has {} GB/s", assumed.capacity),
             format!("each two groups have {links_per_pair} links between them"),
             "the switches of a group are linked each with each".to_owned(),
         ],
+        warnings: Vec::new(),
+        skipped: Vec::new(),
     })
 }
 
@@ -103,9 +106,16 @@ mod tests {
     fn nodes_are_placed_by_group_and_switch_in_the_order_of_the_list() {
         let text = "\u{feff}node,group,switch\r\n\"n1\",west,s1\r\nn2,east,s1\r\nn3,west,s2\r\n";
         let shape = dragonfly("list", text, ASSUMED).unwrap();
-        let expected = [("n1", [0, 0]), ("n2", [1, 0]), ("n3", [0, 1])];
-        let expected = expected.map(|(name, at)| (name.to_owned(), at.to_vec()));
-        assert_eq!(shape.nodes, expected);
+        let found = shape
+            .nodes
+            .iter()
+            .map(|node| (node.id, node.name.as_str(), &node.at[..]));
+        let expected = [
+            (0, "n1", &[0, 0][..]),
+            (1, "n2", &[1, 0]),
+            (2, "n3", &[0, 1]),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
         let ShapeFabric::Dragonfly {
             groups, switches, ..
         } = shape.fabric
@@ -119,7 +129,7 @@ mod tests {
     fn the_cabinet_of_a_slingshot_switch_is_its_group() {
         let text = "node,switch\nx1000c0s0b0n0,x1000c0r7\nx1001c0s0b0n0,x1001c0r7\n";
         let shape = dragonfly("list", text, ASSUMED).unwrap();
-        assert_eq!(shape.nodes[1].1, [1, 0]);
+        assert_eq!(shape.nodes[1].at, [1, 0]);
         let wrong = dragonfly("list", "node,switch\nn1,leaf1\nn1\n", ASSUMED).unwrap_err();
         let wrong = wrong.to_string();
         assert!(

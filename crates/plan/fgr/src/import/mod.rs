@@ -1,27 +1,35 @@
-//! Makes machine files from what sites have: Slurm's `topology.conf`, `ibnetdiscover`, lists of a
-//! dragonfly.
+//! Makes machine files from what sites have: Slurm's `topology.conf` and `topology.yaml`,
+//! `ibnetdiscover`, tables of `xtprocadmin`, lists of a dragonfly.
 //!
 //! ```text
 //!   topology.conf, ibnetdiscover, list ─▶ Shape ─┐
 //!                     table of routers ──────────┴─▶ machine file, to be read and completed by people
 //! ```
 //!
-//! The import assumes what a source does not say, and writes each assumption as a comment at the
-//! top of the file.
+//! The import assumes what a source does not say. It writes each assumption, each doubt, and what it
+//! left out as comments at the top of the file.
 
+mod cray;
 mod dragonfly;
 mod infiniband;
+mod levels;
+mod nics;
 mod routers;
 mod slurm;
+mod slurm_yaml;
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
+pub use cray::node_table;
 pub use dragonfly::dragonfly;
-pub use infiniband::infiniband;
+pub use infiniband::{RailAdapter, RailHost, RailHosts, infiniband, rail_hosts};
+pub use nics::{NicLine, read_nics};
 pub use routers::{RouterLine, read_routers};
 pub use slurm::slurm;
 
 use crate::document::quoted;
+use crate::machine::Nic;
 use crate::problem::{InputError, Place, Problem, Reason};
 
 /// Assumptions for what a source does not say.
@@ -38,10 +46,43 @@ pub struct Assumed {
 pub struct Shape {
     /// The fabric.
     pub fabric: ShapeFabric,
-    /// Names of the nodes, each once, with their places as the machine file writes them.
-    pub nodes: Vec<(String, Vec<u32>)>,
+    /// The nodes. Each name and each number occurs once.
+    pub nodes: Vec<ShapeNode>,
     /// The assumptions that were made.
     pub assumptions: Vec<String>,
+    /// What is doubtful in the source.
+    pub warnings: Vec<String>,
+    /// What the source has and the shape has not, each with the count and the reason.
+    pub skipped: Vec<String>,
+}
+
+/// A node of a [`Shape`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShapeNode {
+    /// Its number.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its place, as the machine file writes places.
+    pub at: Vec<u32>,
+    /// Whether the node is a client unless it routes.
+    pub computes: bool,
+    /// Its interfaces, if they are known.
+    pub nics: Vec<Nic>,
+}
+
+impl ShapeNode {
+    /// Numbers compute nodes from 0 in their order.
+    fn numbered(nodes: impl IntoIterator<Item = (String, Vec<u32>)>) -> Vec<Self> {
+        let numbered = (0..).zip(nodes).map(|(id, (name, at))| Self {
+            id,
+            name,
+            at,
+            computes: true,
+            nics: Vec::new(),
+        });
+        numbered.collect()
+    }
 }
 
 /// The fabric of a [`Shape`].
@@ -57,8 +98,10 @@ pub enum ShapeFabric {
         switches: u16,
         /// Links between each two groups.
         links_per_pair: u16,
-        /// GB/s of a link.
-        capacity: f64,
+        /// GB/s of a link inside a group.
+        local: f64,
+        /// GB/s of a link between groups.
+        global: f64,
     },
 }
 
@@ -73,37 +116,9 @@ pub struct ShapeLevel {
     pub capacity: f64,
 }
 
-impl ShapeFabric {
-    /// Makes a tree of nodes with these paths from the top down, all of the same length. Returns
-    /// the tree and the endpoint of each node. `up` and `capacity` start with the leaf level.
-    fn tree(paths: &[Vec<u16>], links: &[(u16, f64)]) -> (Self, Vec<u32>) {
-        let depth = links.len();
-        let widest = |level: usize| paths.iter().map(|path| path[depth - 1 - level]).max();
-        let levels: Vec<ShapeLevel> = links
-            .iter()
-            .enumerate()
-            .map(|(level, &(up, capacity))| ShapeLevel {
-                down: widest(level).unwrap_or(0).saturating_add(1),
-                up,
-                capacity,
-            })
-            .collect();
-        let endpoint = |path: &Vec<u16>| {
-            let positions = path.iter().zip(levels.iter().rev());
-            // Trees with more endpoints than a fabric may have are rejected when the file is read.
-            positions.fold(0_u32, |sum, (&position, level)| {
-                sum.saturating_mul(level.down.into())
-                    .saturating_add(position.into())
-            })
-        };
-        let endpoints = paths.iter().map(endpoint).collect();
-        (Self::FatTree(levels), endpoints)
-    }
-}
-
 impl Shape {
-    /// Makes the machine file. Nodes are numbered from 0 in their order. Those in `routers` route,
-    /// the others are clients. Without routers, the user has to write the groups.
+    /// Makes the machine file. Nodes in `routers` route, the other compute nodes are clients. Without
+    /// routers, the user has to write the groups.
     ///
     /// # Errors
     ///
@@ -117,21 +132,32 @@ impl Shape {
     }
 
     fn write(&self, name: &str, routers: &[RouterLine], out: &mut String) -> fmt::Result {
-        for assumption in &self.assumptions {
-            writeln!(out, "# assumed: {assumption}")?;
+        let notes = [
+            ("assumed", &self.assumptions),
+            ("warning", &self.warnings),
+            ("skipped", &self.skipped),
+        ];
+        for (word, texts) in notes {
+            for text in texts {
+                // A description from the source cannot end the comment.
+                let text = text.replace(|c: char| c.is_control(), " ");
+                writeln!(out, "# {word}: {text}")?;
+            }
         }
         writeln!(out, "machine: {}\norigin: assumed\nfabric:", quoted(name))?;
         self.fabric.write(out)?;
         writeln!(out, "clients:\n  list:")?;
-        let is_router = |node: &str| routers.iter().any(|line| line.node == node);
-        for (id, (node, at)) in self.nodes.iter().enumerate() {
-            if !is_router(node) {
-                writeln!(
-                    out,
-                    "    - {{id: {id}, name: {}, at: {at:?}}}",
-                    quoted(node)
-                )?;
-            }
+        let routing: BTreeSet<&str> = routers.iter().map(|line| line.node.as_str()).collect();
+        let clients = self
+            .nodes
+            .iter()
+            .filter(|node| node.computes && !routing.contains(node.name.as_str()));
+        for ShapeNode {
+            id, name, at, nics, ..
+        } in clients
+        {
+            let (name, nics) = (quoted(name), nics::text(nics));
+            writeln!(out, "    - {{id: {id}, name: {name}, at: {at:?}{nics}}}")?;
         }
         routers::write(self, routers, out)
     }
@@ -154,7 +180,8 @@ impl ShapeFabric {
                 groups,
                 switches,
                 links_per_pair,
-                capacity,
+                local,
+                global,
             } => {
                 writeln!(
                     out,
@@ -163,7 +190,7 @@ impl ShapeFabric {
                 writeln!(out, "  links-per-pair: {links_per_pair}")?;
                 writeln!(
                     out,
-                    "  local-capacity: {capacity}\n  global-capacity: {capacity}"
+                    "  local-capacity: {local}\n  global-capacity: {global}"
                 )?;
                 writeln!(out, "  global-cost: 2")
             }

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use lnet_types::Net;
 
 use crate::document::quoted;
-use crate::import::Shape;
+use crate::import::{Shape, ShapeNode, nics};
 use crate::input::{Table, net};
 use crate::problem::{InputError, Place, Problem, Problems, Reason};
 
@@ -68,7 +68,7 @@ pub fn read_routers(file: &str, text: &str) -> Result<Vec<RouterLine>, InputErro
 
 /// Rejects routers that are not nodes of the shape.
 pub(super) fn check(shape: &Shape, routers: &[RouterLine]) -> Result<(), InputError> {
-    let known: BTreeSet<&str> = shape.nodes.iter().map(|(name, _)| name.as_str()).collect();
+    let known: BTreeSet<&str> = shape.nodes.iter().map(|node| node.name.as_str()).collect();
     let unknown = routers
         .iter()
         .filter(|line| !known.contains(line.node.as_str()));
@@ -91,10 +91,8 @@ pub(super) fn check(shape: &Shape, routers: &[RouterLine]) -> Result<(), InputEr
 
 /// Writes the groups, or a comment if there are none.
 pub(super) fn write(shape: &Shape, routers: &[RouterLine], out: &mut String) -> fmt::Result {
-    let nodes = shape.nodes.iter().enumerate();
-    let nodes: BTreeMap<&str, (usize, &[u32])> = nodes
-        .map(|(id, (name, at))| (name.as_str(), (id, &at[..])))
-        .collect();
+    let nodes = shape.nodes.iter();
+    let nodes: BTreeMap<&str, &ShapeNode> = nodes.map(|node| (node.name.as_str(), node)).collect();
     if routers.is_empty() {
         return writeln!(out, "groups: []   # the routers: see docs/machine-files.md");
     }
@@ -115,7 +113,7 @@ pub(super) fn write(shape: &Shape, routers: &[RouterLine], out: &mut String) -> 
             writeln!(out, "      - modules:")?;
             for (blade, lines) in by(lines.into_iter(), |line| line.blade.clone()) {
                 let first = lines.first().and_then(|line| nodes.get(line.node.as_str()));
-                let at = first.map_or(&[][..], |(_, at)| at);
+                let at = first.map_or(&[][..], |node| &node.at[..]);
                 writeln!(
                     out,
                     "          - blade: {}\n            at: {at:?}",
@@ -123,14 +121,17 @@ pub(super) fn write(shape: &Shape, routers: &[RouterLine], out: &mut String) -> 
                 )?;
                 writeln!(out, "            nodes:")?;
                 for (node, lines) in by(lines.into_iter(), |line| line.node.clone()) {
-                    let Some((id, at)) = nodes.get(node.as_str()) else {
+                    let Some(ShapeNode {
+                        id, name, at, nics, ..
+                    }) = nodes.get(node.as_str()).copied()
+                    else {
                         continue;
                     };
                     let nets: Vec<String> = lines.iter().map(|line| line.net.to_string()).collect();
-                    let nets = nets.join(", ");
+                    let (name, nets, nics) = (quoted(name), nets.join(", "), nics::text(nics));
                     writeln!(
                         out,
-                        "              - {{id: {id}, at: {at:?}, nets: [{nets}]}}"
+                        "              - {{id: {id}, name: {name}, at: {at:?}, nets: [{nets}]{nics}}}"
                     )?;
                 }
             }

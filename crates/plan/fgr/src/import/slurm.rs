@@ -1,28 +1,33 @@
-//! Reads Slurm's `topology.conf`.
+//! Reads Slurm's `topology.conf`, and gives `topology.yaml` to its own module.
 //!
 //! ```text
 //!   SwitchName=leaf1 Nodes=n[01-18]            tree: leaf switches with nodes,
 //!   SwitchName=top Switches=leaf[1-4]                switches with switches
+//!   SwitchName=top2 Switches=leaf[1-4]               a switch may be below several
 //!   BlockName=b1 Nodes=n[01-18]                block: blocks of nodes
 //! ```
 
 use std::collections::BTreeMap;
 
-use crate::import::{Assumed, Shape, ShapeFabric, rejection};
+use crate::import::levels::{MAX_LEVELS, Switches};
+use crate::import::{Assumed, Shape, ShapeNode, rejection, slurm_yaml};
 use crate::input::{fits, hosts};
 use crate::problem::{InputError, Problems, Reason, shown};
 
-/// Most levels of a tree: no fabric has more, and recursion stays bounded.
-const MAX_DEPTH: usize = 8;
+/// Most nodes of a file: more than those of any machine of 2025.
+const MAX_NODES: usize = 1 << 21;
 
-/// Reads `topology.conf` of the plugins `tree` and `block` as a fat tree with one parent for each
-/// switch.
+/// Reads `topology.conf` or `topology.yaml` of the plugins `tree` and `block` as a fat tree. Of
+/// several topologies in YAML, the cluster's default is read, or the first.
 ///
 /// # Errors
 ///
-/// Every line that does not belong to such a file, names that no line defines, nodes or switches in
-/// two places, rings, more than eight levels.
+/// Every line that does not belong to such a file, names that no line defines, nodes in two places,
+/// rings, more than eight levels, a flat topology.
 pub fn slurm(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputError> {
+    if slurm_yaml::is_yaml(text) {
+        return slurm_yaml::read(file, text)?.shape(file, assumed);
+    }
     let mut problems = Problems::new(file);
     let mut reader = Reader::default();
     let readable = fits(&mut problems, text);
@@ -55,7 +60,7 @@ fn joined(text: &str) -> Vec<(u32, String)> {
 }
 
 /// What is below a switch or in a block.
-enum Below {
+pub(super) enum Below {
     Nodes(Vec<String>),
     Switches(Vec<String>),
 }
@@ -67,11 +72,15 @@ struct Switch {
 }
 
 #[derive(Default)]
-struct Reader {
+pub(super) struct Reader {
     switches: Vec<Switch>,
     by_name: BTreeMap<String, usize>,
+    /// Nodes of all switches so far.
+    nodes: usize,
     has_speeds: bool,
-    has_sizes: bool,
+    pub(super) has_sizes: bool,
+    /// What was left out, with the reason.
+    pub(super) skipped: Vec<String>,
 }
 
 impl Reader {
@@ -95,17 +104,7 @@ impl Reader {
             }
         }
         self.has_sizes |= sizes;
-        let mut list = |key: &str, value: &str| match hosts(value) {
-            Ok(found) if !found.is_empty() => Some(found),
-            Ok(_) => {
-                problems.add(line, Reason::Missing(format!("a name of {key}")));
-                None
-            }
-            Err(error) => {
-                problems.value(line, key, value, &format!("a host list: {error}"));
-                None
-            }
-        };
+        let mut list = |key: &str, value: &str| self.list(line, key, value, problems);
         let below = match (names, nodes, switches) {
             (Some(_), Some(nodes), None) => list("Nodes", nodes).map(Below::Nodes),
             (Some(_), None, Some(below)) => list("Switches", below).map(Below::Switches),
@@ -124,72 +123,180 @@ impl Reader {
             problems.value(line, "SwitchName", content, "one name");
             return;
         };
-        if self
-            .by_name
-            .insert(name.clone(), self.switches.len())
-            .is_some()
-        {
+        self.add(line, name, below, problems);
+    }
+
+    /// Adds a switch or block with what is below it.
+    pub(super) fn add(&mut self, line: u32, name: &str, below: Below, problems: &mut Problems) {
+        let next = self.switches.len();
+        if self.by_name.insert(name.to_owned(), next).is_some() {
             problems.value(line, "SwitchName", name, "a name that no line before has");
         }
-        self.switches.push(Switch {
-            name: name.clone(),
-            below,
-            line,
-        });
+        if let Below::Nodes(nodes) = &below {
+            self.nodes += nodes.len();
+        }
+        let name = name.to_owned();
+        self.switches.push(Switch { name, below, line });
     }
 
-    fn shape(&self, file: &str, assumed: Assumed) -> Result<Shape, InputError> {
+    /// Reads a host list that has to give a name. Reports other texts, and more nodes than a file may
+    /// have.
+    pub(super) fn list(
+        &self,
+        line: u32,
+        key: &str,
+        value: &str,
+        problems: &mut Problems,
+    ) -> Option<Vec<String>> {
+        if self.is_full() {
+            let (what, max) = ("nodes", MAX_NODES);
+            problems.add(line, Reason::TooMany { what, max });
+            return None;
+        }
+        match hosts(value) {
+            Ok(found) if !found.is_empty() => Some(found),
+            Ok(_) => {
+                problems.add(line, Reason::Missing(format!("a name of {key}")));
+                None
+            }
+            Err(error) => {
+                problems.value(line, key, value, &format!("a host list: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Whether there are as many nodes as a file may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.nodes > MAX_NODES
+    }
+
+    pub(super) fn shape(&self, file: &str, assumed: Assumed) -> Result<Shape, InputError> {
         let mut problems = Problems::new(file);
-        let parents = self.parents(&mut problems);
+        let children = self.children(&mut problems);
         self.check_nodes(&mut problems);
+        let level = self.levels(&children, &mut problems);
         problems.into_result(())?;
-        let roots: Vec<usize> = (0..parents.len())
-            .filter(|&s| parents[s].is_none())
-            .collect();
-        let mut walk = Walk {
-            reader: self,
-            found: Vec::new(),
-            path: Vec::new(),
+        let rejected = |why: String| rejection(file, Reason::Fabric(why));
+        let mut switches = Switches {
+            names: self
+                .switches
+                .iter()
+                .map(|switch| switch.name.clone())
+                .collect(),
+            level,
+            ..Switches::default()
         };
-        for (place, &root) in roots.iter().enumerate() {
-            walk.down(root, place);
+        for (parent, children) in children.iter().enumerate() {
+            switches
+                .up
+                .extend(children.iter().map(|&child| ((child, parent), None)));
         }
-        let depth = walk
-            .found
-            .iter()
-            .map(|(_, path)| path.len())
-            .max()
-            .unwrap_or(0);
-        let reached = walk.found.len();
-        let all = self.switches.iter().map(|switch| match &switch.below {
-            Below::Nodes(nodes) => nodes.len(),
-            Below::Switches(_) => 0,
-        });
-        if reached == 0 || reached < all.sum() || depth > MAX_DEPTH {
-            let what = "the switches are not a tree of at most eight levels with nodes below it";
-            return Err(rejection(file, Reason::Fabric(what.to_owned())));
+        let (mut leaves, mut names) = (Vec::new(), Vec::new());
+        for (leaf, switch) in self.switches.iter().enumerate() {
+            if let Below::Nodes(nodes) = &switch.below {
+                leaves.extend(nodes.iter().map(|_| leaf));
+                names.extend(nodes.iter().cloned());
+            }
         }
-        Ok(self.tree(walk.found, depth, roots.len() == 1, assumed))
+        if names.is_empty() {
+            return Err(rejected(
+                "the file names no switch or block with nodes".to_owned(),
+            ));
+        }
+        let placed = switches
+            .place(&leaves, assumed.capacity, assumed.capacity)
+            .map_err(rejected)?;
+        let assumptions = self.assumptions(&switches, placed.parts.len(), assumed);
+        let places = placed.endpoints.into_iter().map(|endpoint| vec![endpoint]);
+        Ok(Shape {
+            fabric: placed.fabric,
+            nodes: ShapeNode::numbered(names.into_iter().zip(places)),
+            assumptions,
+            warnings: Vec::new(),
+            skipped: self.skipped.clone(),
+        })
     }
 
-    /// Returns the switch above each switch, and reports a switch that is below two.
-    fn parents(&self, problems: &mut Problems) -> Vec<Option<usize>> {
-        let mut parents = vec![None; self.switches.len()];
-        for (index, switch) in self.switches.iter().enumerate() {
+    fn assumptions(&self, switches: &Switches, parts: usize, assumed: Assumed) -> Vec<String> {
+        let mut above: BTreeMap<usize, usize> = BTreeMap::new();
+        for &(child, _) in switches.up.keys() {
+            *above.entry(child).or_default() += 1;
+        }
+        let mut found = Vec::new();
+        found.push(match above.values().max() {
+            Some(2..) => {
+                "switches with several above them have one link to each; messages take the link that their \
+                 destination selects"
+            }
+            _ => "the switches are a tree in which each has one parent",
+        }
+        .to_owned());
+        found.push(format!("each link has {} GB/s", assumed.capacity));
+        if self.has_speeds {
+            found.push("LinkSpeed is not a bandwidth and was not used".to_owned());
+        }
+        if self.has_sizes {
+            found.push("BlockSizes says what Slurm allocates and was not used".to_owned());
+        }
+        if parts > 1 {
+            found.push(format!(
+                "{parts} parts that no switch joins are all below one more switch"
+            ));
+        }
+        found
+    }
+
+    /// Returns the switches below each switch, and reports names that no line defines.
+    fn children(&self, problems: &mut Problems) -> Vec<Vec<usize>> {
+        let mut children = vec![Vec::new(); self.switches.len()];
+        for (switch, children) in self.switches.iter().zip(&mut children) {
             let Below::Switches(names) = &switch.below else {
                 continue;
             };
             for name in names {
                 match self.by_name.get(name) {
-                    Some(&child) if parents[child].is_none() => parents[child] = Some(index),
-                    Some(_) => {
-                        problems.value(switch.line, "Switches", name, "below one switch only");
-                    }
+                    Some(&child) => children.push(child),
                     None => problems.value(switch.line, "Switches", name, "a SwitchName"),
                 }
             }
+            children.sort_unstable();
+            children.dedup();
         }
-        parents
+        children
+    }
+
+    /// Returns the level of each switch: one above the highest switch below it. Reports rings, and
+    /// switches above too many levels.
+    fn levels(&self, children: &[Vec<usize>], problems: &mut Problems) -> Vec<usize> {
+        let mut level = vec![0; children.len()];
+        let mut waiting: Vec<usize> = children.iter().map(Vec::len).collect();
+        let mut parents = vec![Vec::new(); children.len()];
+        for (parent, below) in children.iter().enumerate() {
+            for &child in below {
+                parents[child].push(parent);
+            }
+        }
+        let mut ready: Vec<usize> = (0..children.len()).filter(|&s| waiting[s] == 0).collect();
+        while let Some(switch) = ready.pop() {
+            for &parent in &parents[switch] {
+                level[parent] = level[parent].max(level[switch] + 1);
+                waiting[parent] -= 1;
+                if waiting[parent] == 0 {
+                    ready.push(parent);
+                }
+            }
+        }
+        for (index, switch) in self.switches.iter().enumerate() {
+            if waiting[index] > 0 {
+                let wanted = "a tree: the switch is below itself, or above a switch that is";
+                problems.value(switch.line, "Switches", &switch.name, wanted);
+            } else if level[index] >= MAX_LEVELS {
+                let wanted = format!("within the first {MAX_LEVELS} levels of switches");
+                problems.value(switch.line, "SwitchName", &switch.name, &wanted);
+            }
+        }
+        level
     }
 
     fn check_nodes(&self, problems: &mut Problems) {
@@ -206,87 +313,6 @@ impl Reader {
             }
         }
     }
-
-    fn tree(
-        &self,
-        found: Vec<(String, Vec<u16>)>,
-        depth: usize,
-        one_root: bool,
-        assumed: Assumed,
-    ) -> Shape {
-        let (names, mut paths): (Vec<String>, Vec<Vec<u16>>) = found.into_iter().unzip();
-        let mut assumptions = vec![
-            "the switches are a tree in which each has one parent".to_owned(),
-            format!("each link has {} GB/s", assumed.capacity),
-        ];
-        if self.has_speeds {
-            assumptions.push("LinkSpeed is not a bandwidth and was not used".to_owned());
-        }
-        if self.has_sizes {
-            assumptions.push("BlockSizes says what Slurm allocates and was not used".to_owned());
-        }
-        let mut depth = depth;
-        for path in &mut paths {
-            // Nodes on a higher level than others get switches with one child below them.
-            let (root, slot) = (path[0], path.len() - 1);
-            let missing = depth - path.len();
-            path.splice(slot..slot, std::iter::repeat_n(0, missing));
-            path[0] = root;
-        }
-        if one_root {
-            for path in &mut paths {
-                path.remove(0);
-            }
-            depth -= 1;
-        } else {
-            assumptions.push("switches without one above them are all below one more".to_owned());
-        }
-        let (fabric, endpoints) = ShapeFabric::tree(&paths, &vec![(1, assumed.capacity); depth]);
-        let nodes = names
-            .into_iter()
-            .zip(endpoints.into_iter().map(|endpoint| vec![endpoint]));
-        Shape {
-            fabric,
-            nodes: nodes.collect(),
-            assumptions,
-        }
-    }
-}
-
-/// Collects nodes with their paths from the roots.
-struct Walk<'a> {
-    reader: &'a Reader,
-    found: Vec<(String, Vec<u16>)>,
-    path: Vec<u16>,
-}
-
-impl Walk<'_> {
-    fn down(&mut self, switch: usize, place: usize) {
-        // A place that no fabric has is not searched. The numbers of nodes then disagree.
-        let Ok(place) = u16::try_from(place) else {
-            return;
-        };
-        if self.path.len() == MAX_DEPTH {
-            return;
-        }
-        self.path.push(place);
-        let reader = self.reader;
-        match &reader.switches[switch].below {
-            Below::Switches(names) => {
-                let children = names.iter().filter_map(|name| reader.by_name.get(name));
-                for (place, &child) in children.enumerate() {
-                    self.down(child, place);
-                }
-            }
-            Below::Nodes(nodes) => {
-                for (slot, node) in (0_u16..).zip(nodes) {
-                    let path = [&self.path[..], &[slot]].concat();
-                    self.found.push((node.clone(), path));
-                }
-            }
-        }
-        self.path.pop();
-    }
 }
 
 #[cfg(test)]
@@ -300,14 +326,14 @@ mod tests {
 
     fn places(text: &str) -> (Vec<(u16, u16)>, Vec<String>) {
         let shape = slurm("topology.conf", text, ASSUMED).unwrap();
-        let ShapeFabric::FatTree(levels) = &shape.fabric else {
+        let crate::import::ShapeFabric::FatTree(levels) = &shape.fabric else {
             unreachable!("a tree");
         };
         let levels = levels.iter().map(|level| (level.down, level.up)).collect();
         let nodes = shape
             .nodes
             .iter()
-            .map(|(name, at)| format!("{name}@{}", at[0]));
+            .map(|node| format!("{}@{}", node.name, node.at[0]));
         (levels, nodes.collect())
     }
 
@@ -350,9 +376,59 @@ mod tests {
         let found =
             complaints("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\nSwitchName=c Switches=a,x\n");
         assert!(found.contains("it is on a already") && found.contains("'x' is not a SwitchName"));
+        let ring = complaints("SwitchName=a Switches=b\nSwitchName=b Switches=a\n");
         assert!(
-            complaints("SwitchName=a Switches=b\nSwitchName=b Switches=a\n").contains("not a tree")
+            ring.contains("t:1: ") && ring.contains("t:2: ") && ring.contains("below itself"),
+            "{ring}"
         );
-        assert!(complaints("").contains("not a tree"));
+        assert!(complaints("").contains("no switch or block with nodes"));
+        let mut chain = "SwitchName=s0 Nodes=n0\n".to_owned();
+        for level in 1..12 {
+            chain += &format!("SwitchName=s{level} Switches=s{}\n", level - 1);
+        }
+        assert!(
+            complaints(&chain).contains("t:9: SwitchName: 's8' is not within"),
+            "{}",
+            complaints(&chain)
+        );
+    }
+
+    #[test]
+    fn a_switch_below_several_spines_has_a_link_to_each() {
+        let text = "SwitchName=s0 Nodes=n[0-1]\nSwitchName=s1 Nodes=n[2-3]\nSwitchName=s2 Nodes=n[4-5]\n\
+                    SwitchName=p0 Switches=s[0-2]\nSwitchName=p1 Switches=s[0-2]\n";
+        let (levels, nodes) = places(text);
+        assert_eq!(levels, [(2, 1), (3, 2)]);
+        assert_eq!(nodes, ["n0@0", "n1@1", "n2@2", "n3@3", "n4@4", "n5@5"]);
+    }
+
+    #[test]
+    fn spines_of_pods_and_cores_above_them_are_three_levels() {
+        let mut text = String::new();
+        for pod in 0..2 {
+            for leaf in 0..2 {
+                text += &format!("SwitchName=l{pod}{leaf} Nodes=n{pod}{leaf}[0-1]\n");
+            }
+            for spine in 0..2 {
+                text += &format!("SwitchName=s{pod}{spine} Switches=l{pod}[0-1]\n");
+            }
+        }
+        text += "SwitchName=c0 Switches=s[00,10]\nSwitchName=c1 Switches=s[01,11]\n";
+        let (levels, nodes) = places(&text);
+        assert_eq!(levels, [(2, 1), (2, 2), (2, 1)]);
+        assert_eq!(nodes[7], "n111@7");
+    }
+
+    #[test]
+    fn more_nodes_than_a_switch_has_ports_are_an_error_and_no_panic() {
+        let error = slurm("t", "SwitchName=a Nodes=n[0-70000]\n", ASSUMED)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("70001 ports of one switch"), "{error}");
+        let many: String = (0..20)
+            .map(|s| format!("SwitchName=s{s} Nodes=m{s}x[0-300000]\n"))
+            .collect();
+        let error = slurm("t", &many, ASSUMED).unwrap_err().to_string();
+        assert!(error.contains("more than 2097152 nodes"), "{error}");
     }
 }

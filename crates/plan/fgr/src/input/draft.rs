@@ -1,10 +1,11 @@
 //! The description of a machine, with the place of each part for error messages, and its check.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 use lnet_types::Net;
 
-use crate::machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
+use crate::machine::{Client, Details, Group, Machine, Module, NetEntry, Origin, Role, Router};
 use crate::problem::{InputError, Place, Problem, Reason, shown};
 use crate::rule::Axes;
 use crate::topology::{Fabric, Vertex};
@@ -68,6 +69,8 @@ pub struct Draft {
     pub modules: Vec<ModuleDraft>,
     /// Number of planes that a module occupies. By default the planes of its nodes.
     pub footprint: Option<u16>,
+    /// Names of routers, and interfaces of nodes.
+    pub details: Details,
     /// The place that problems of the whole description name.
     pub place: Place,
     /// Doubtful points that readers found.
@@ -91,6 +94,7 @@ impl Draft {
             .sort_by_key(|m| (order.get(&m.group).copied(), m.sub_group, m.index));
         check.modules(&self);
         check.nets(&self);
+        check.details(&self);
         check.problems.sort();
         if !check.problems.is_empty() {
             return Err(InputError(check.problems));
@@ -208,6 +212,46 @@ impl Check {
         }
     }
 
+    /// Checks that no name and no address belongs to two nodes.
+    fn details(&mut self, draft: &Draft) {
+        let places: BTreeMap<u32, &Place> = draft
+            .clients
+            .iter()
+            .map(|c| (c.client.id, &c.place))
+            .chain(
+                draft
+                    .modules
+                    .iter()
+                    .flat_map(|m| m.nodes.iter().map(|node| (node.id, &m.place))),
+            )
+            .collect();
+        let clients = draft.clients.iter();
+        let names =
+            clients.filter_map(|c| Some((Known::Name(c.client.name.as_deref()?), c.client.id)));
+        let routers = draft
+            .details
+            .names
+            .iter()
+            .map(|(&id, name)| (Known::Name(name), id));
+        let addresses = draft.details.nics.iter().flat_map(|(&id, nics)| {
+            let known = nics
+                .iter()
+                .filter_map(|nic| Some(Known::Address(nic.net, nic.address?)));
+            known.map(move |known| (known, id))
+        });
+        let mut seen: BTreeMap<Known<'_>, u32> = BTreeMap::new();
+        for (known, id) in names.chain(routers).chain(addresses) {
+            let what = match &known {
+                Known::Name(name) => shown(name),
+                Known::Address(_, address) => address.to_string(),
+            };
+            if let Some(first) = seen.insert(known, id) {
+                let place = places.get(&id).copied().unwrap_or(&draft.place);
+                self.add(place, Reason::OwnerTwice { what, first });
+            }
+        }
+    }
+
     /// Checks that every net has one group, and that every module of the group has a router on the
     /// net.
     fn nets(&mut self, draft: &Draft) {
@@ -243,6 +287,13 @@ impl Check {
     }
 }
 
+/// A name or an address of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Known<'a> {
+    Name(&'a str),
+    Address(Option<Net>, Ipv4Addr),
+}
+
 /// Assigns all indices. The draft is checked and its modules are sorted.
 fn assemble(draft: Draft, order: &BTreeMap<String, u16>) -> Machine {
     let mut nets: Vec<Net> = draft
@@ -266,6 +317,7 @@ fn assemble(draft: Draft, order: &BTreeMap<String, u16>) -> Machine {
         groups: groups(&draft.modules, order),
         nets: nets.iter().map(|&net| entry(net)).collect(),
         footprint: draft.footprint.unwrap_or(1),
+        details: draft.details,
         down: BTreeSet::new(),
         warnings: draft.warnings,
     };

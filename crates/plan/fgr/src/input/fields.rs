@@ -6,8 +6,8 @@ use crate::input::yaml::{Node, Value};
 use crate::problem::{Problems, Reason, shown};
 
 /// A mapping from which a reader takes keys one by one.
-pub(super) struct Fields<'n, 'a> {
-    pub(super) line: u32,
+pub(crate) struct Fields<'n, 'a> {
+    pub(crate) line: u32,
     entries: Vec<(&'n str, &'n Node<'a>)>,
     known: Vec<&'static str>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Fields<'n, 'a> {
 impl<'n, 'a> Fields<'n, 'a> {
     /// Takes the keys of `node`. If `node` is not a mapping or has a key twice, reports that; if it
     /// is not a mapping, returns no keys.
-    pub(super) fn of(node: &'n Node<'a>, what: &str, problems: &mut Problems) -> Self {
+    pub(crate) fn of(node: &'n Node<'a>, what: &str, problems: &mut Problems) -> Self {
         let mut entries: Vec<(&str, &Node<'a>)> = Vec::new();
         match &node.value {
             Value::Mapping(pairs) => {
@@ -44,14 +44,14 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 
     /// Returns the value of an optional key.
-    pub(super) fn optional(&mut self, key: &'static str) -> Option<&'n Node<'a>> {
+    pub(crate) fn optional(&mut self, key: &'static str) -> Option<&'n Node<'a>> {
         self.known.push(key);
         let at = self.entries.iter().position(|(name, _)| *name == key)?;
         Some(self.entries.remove(at).1)
     }
 
     /// Returns the value of a key. Reports a missing key.
-    pub(super) fn required(
+    pub(crate) fn required(
         &mut self,
         key: &'static str,
         problems: &mut Problems,
@@ -64,7 +64,7 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 
     /// Returns the parsed value of a required key.
-    pub(super) fn parsed<T: FromStr>(
+    pub(crate) fn parsed<T: FromStr>(
         &mut self,
         key: &'static str,
         wanted: &str,
@@ -76,7 +76,7 @@ impl<'n, 'a> Fields<'n, 'a> {
 
     /// Returns the parsed value of an optional key. The default replaces a missing value and, after
     /// a report, an invalid one.
-    pub(super) fn parsed_or<T: FromStr>(
+    pub(crate) fn parsed_or<T: FromStr>(
         &mut self,
         key: &'static str,
         wanted: &str,
@@ -89,7 +89,7 @@ impl<'n, 'a> Fields<'n, 'a> {
     }
 
     /// Reports the keys that were not taken.
-    pub(super) fn report_rest(self, problems: &mut Problems) {
+    pub(crate) fn report_rest(self, problems: &mut Problems) {
         for (key, node) in self.entries {
             let reason = Reason::UnknownKey {
                 key: shown(key),
@@ -101,7 +101,7 @@ impl<'n, 'a> Fields<'n, 'a> {
 }
 
 /// Returns the items of a sequence. Reports any other node and returns no items.
-pub(super) fn items<'n, 'a>(
+pub(crate) fn items<'n, 'a>(
     node: &'n Node<'a>,
     what: &str,
     problems: &mut Problems,
@@ -116,7 +116,7 @@ pub(super) fn items<'n, 'a>(
 }
 
 /// Returns the text of a scalar. Reports any other node.
-pub(super) fn text<'n>(node: &'n Node<'_>, what: &str, problems: &mut Problems) -> Option<&'n str> {
+pub(crate) fn text<'n>(node: &'n Node<'_>, what: &str, problems: &mut Problems) -> Option<&'n str> {
     match &node.value {
         Value::Scalar(text) => Some(text),
         other => {
@@ -127,7 +127,7 @@ pub(super) fn text<'n>(node: &'n Node<'_>, what: &str, problems: &mut Problems) 
 }
 
 /// Parses a scalar. Reports an invalid value.
-pub(super) fn parse<T: FromStr>(
+pub(crate) fn parse<T: FromStr>(
     node: &Node<'_>,
     what: &str,
     wanted: &str,
@@ -142,7 +142,7 @@ pub(super) fn parse<T: FromStr>(
 }
 
 /// Parses a list of scalars. Reports each invalid value.
-pub(super) fn parse_all<T: FromStr>(
+pub(crate) fn parse_all<T: FromStr>(
     node: &Node<'_>,
     what: &str,
     wanted: &str,

@@ -16,6 +16,7 @@
 //!   per-vertex: 1                 # numbered from 0 in the order of the vertices; or
 //!   list:
 //!     - {id: 0, name: n0, at: [0, 0, 0]}
+//!                                 # optional: nics: [{interface: hsn0, address: 10.1.0.7, rate: 25}]
 //! footprint: 2                    # planes of the windowed dimension that a module takes (default: by its nodes)
 //!                                 # or, for a router of several nets, nodes: [{id: 1001, nets: [o2ib201, o2ib202]}]
 //! down: [a1, 1042]                # nodes, blades, cabinets, nets that do not work now (see names.rs)
@@ -26,6 +27,7 @@
 //!     sub-groups:
 //!       - modules:
 //!           - {blade: a1, cabinet: c1, at: [0, 0, 0], nodes: [1001]}         # cabinet is optional; or nodes: [{id: 1001, at: [0, 1, 0]}]
+//!                                 # a node may have a name, and nics with net for those behind the router
 //! ```
 //!
 //! `at` has one position per dimension on a torus or mesh; it is `[group, switch]` on a dragonfly
@@ -38,7 +40,7 @@ use crate::input::fields::{Fields, items, parse, parse_all, text};
 use crate::input::fits;
 use crate::input::tables::net;
 use crate::input::yaml::{self, Node, Value};
-use crate::machine::{Client, Machine, Origin, Role};
+use crate::machine::{Client, Details, Machine, Nic, Origin, Role};
 use crate::names::failed;
 use crate::problem::{InputError, Problems, Reason};
 use crate::topology::{
@@ -112,10 +114,11 @@ fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems
     }
     fields.report_rest(problems);
     let fabric = fabric?;
-    let clients = clients.map(|node| read_clients(node, &fabric, problems));
+    let mut details = Details::default();
+    let clients = clients.map(|node| read_clients(node, &fabric, &mut details, problems));
     let mut modules = Vec::new();
     for node in groups.map_or(&[][..], |node| items(node, "groups", problems)) {
-        group(node, &fabric, &mut modules, problems);
+        group(node, &fabric, (&mut modules, &mut details), problems);
     }
     Some(Draft {
         name: name?,
@@ -124,6 +127,7 @@ fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems
         fabric,
         modules,
         footprint,
+        details,
         place: problems.place(1),
         warnings: Vec::new(),
     })
@@ -308,7 +312,12 @@ fn vertex(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Option<V
     vertex
 }
 
-fn read_clients(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Vec<ClientDraft> {
+fn read_clients(
+    node: &Node<'_>,
+    fabric: &Fabric,
+    details: &mut Details,
+    problems: &mut Problems,
+) -> Vec<ClientDraft> {
     let mut fields = Fields::of(node, "clients", problems);
     let mut clients = Vec::new();
     if let Some(count) = fields.optional("per-vertex") {
@@ -316,7 +325,7 @@ fn read_clients(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Ve
     }
     if let Some(list) = fields.optional("list") {
         for node in items(list, "list", problems) {
-            clients.extend(client(node, fabric, problems));
+            clients.extend(client(node, fabric, details, problems));
         }
     }
     fields.report_rest(problems);
@@ -348,17 +357,27 @@ fn everywhere(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Vec<
     .collect()
 }
 
-fn client(node: &Node<'_>, fabric: &Fabric, problems: &mut Problems) -> Option<ClientDraft> {
+fn client(
+    node: &Node<'_>,
+    fabric: &Fabric,
+    details: &mut Details,
+    problems: &mut Problems,
+) -> Option<ClientDraft> {
     let mut fields = Fields::of(node, "client", problems);
     let id = fields.parsed("id", "a number", problems);
     let name = fields.optional("name");
     let name = name.and_then(|node| text(node, "name", problems));
     let at = fields.required("at", problems);
     let vertex = at.and_then(|node| vertex(node, fabric, problems));
+    let nics = fields
+        .optional("nics")
+        .map(|node| read_nics(node, &[], problems));
     fields.report_rest(problems);
+    let id = id?;
+    details.nics.extend(nics.map(|nics| (id, nics)));
     Some(ClientDraft {
         client: Client {
-            id: id?,
+            id,
             name: name.map(Into::into),
             vertex: vertex?,
         },
@@ -376,7 +395,7 @@ struct GroupHead {
 fn group(
     node: &Node<'_>,
     fabric: &Fabric,
-    modules: &mut Vec<ModuleDraft>,
+    (modules, details): (&mut Vec<ModuleDraft>, &mut Details),
     problems: &mut Problems,
 ) {
     let mut fields = Fields::of(node, "group", problems);
@@ -397,7 +416,13 @@ fn group(
         fields.report_rest(problems);
         let list = list.map_or(&[][..], |node| items(node, "modules", problems));
         for (index, node) in (1..).zip(list) {
-            modules.extend(module(node, &head, (sub_group, index), fabric, problems));
+            modules.extend(module(
+                node,
+                &head,
+                (sub_group, index),
+                (fabric, details),
+                problems,
+            ));
         }
     }
     if modules.len() == before {
@@ -418,7 +443,7 @@ fn module(
     node: &Node<'_>,
     head: &GroupHead,
     (sub_group, index): (u16, u16),
-    fabric: &Fabric,
+    (fabric, details): (&Fabric, &mut Details),
     problems: &mut Problems,
 ) -> Option<ModuleDraft> {
     let mut fields = Fields::of(node, "module", problems);
@@ -436,7 +461,13 @@ fn module(
             [net] => Some(*net),
             nets => nets.get(place).copied().filter(|_| nets.len() == ids.len()),
         };
-        nodes.push(router(node, net, &head.nets, home, fabric, problems));
+        nodes.push(router(
+            node,
+            (net, &head.nets),
+            home,
+            (fabric, details),
+            problems,
+        ));
     }
     let nodes: Option<Vec<Vec<NodeDraft>>> = nodes.into_iter().collect();
     let nodes = nodes?;
@@ -462,10 +493,9 @@ fn module(
 /// its position in the module, if there is one.
 fn router(
     node: &Node<'_>,
-    net: Option<Net>,
-    known: &[Net],
+    (net, known): (Option<Net>, &[Net]),
     home: Vertex,
-    fabric: &Fabric,
+    (fabric, details): (&Fabric, &mut Details),
     problems: &mut Problems,
 ) -> Option<Vec<NodeDraft>> {
     let mut nets: Vec<Net> = net.into_iter().collect();
@@ -473,6 +503,8 @@ fn router(
         Value::Mapping(_) => {
             let mut fields = Fields::of(node, "node", problems);
             let id = fields.parsed("id", "a number", problems);
+            let name = fields.optional("name");
+            let name = name.and_then(|node| text(node, "name", problems));
             let at = fields.optional("at");
             let vertex = at.map_or(Some(home), |node| vertex(node, fabric, problems));
             if let Some(list) = fields.optional("nets") {
@@ -481,7 +513,14 @@ fn router(
                     problems.value(list.line, "nets", &net.to_string(), "a net of the group");
                 }
             }
+            let nics = fields
+                .optional("nics")
+                .map(|node| read_nics(node, &nets, problems));
             fields.report_rest(problems);
+            if let Some(id) = id {
+                details.names.extend(name.map(|name| (id, name.into())));
+                details.nics.extend(nics.map(|nics| (id, nics)));
+            }
             (id, vertex)
         }
         _ => (parse(node, "nodes", "a number", problems), Some(home)),
@@ -492,4 +531,59 @@ fn router(
             .map(|net| NodeDraft { id, vertex, net })
             .collect(),
     )
+}
+
+/// Reads the interfaces of a node, whose nets behind the routers are `nets`. If there are several on
+/// one side, each needs an address.
+fn read_nics(node: &Node<'_>, nets: &[Net], problems: &mut Problems) -> Vec<Nic> {
+    let mut nics: Vec<Nic> = Vec::new();
+    for item in items(node, "nics", problems) {
+        let mut fields = Fields::of(item, "nic", problems);
+        let word = fields.optional("net");
+        let word = word.and_then(|node| Some((node.line, text(node, "net", problems)?)));
+        let on = word.and_then(|(line, word)| net(problems, line, "net", word));
+        if let Some(on) = on.filter(|on| !nets.contains(on)) {
+            let wanted = "a net of the node behind the routers; leave it out towards clients";
+            problems.value(item.line, "net", &on.to_string(), wanted);
+        }
+        let interface = fields.optional("interface");
+        let interface = interface.and_then(|node| text(node, "interface", problems));
+        let address = fields.optional("address");
+        let address = address.and_then(|node| parse(node, "address", "an IPv4 address", problems));
+        let rate = fields
+            .optional("rate")
+            .and_then(|node| rate(node, problems));
+        fields.report_rest(problems);
+        nics.push(Nic {
+            net: on,
+            interface: interface.map(str::to_owned),
+            address,
+            rate,
+        });
+    }
+    for (at, nic) in nics.iter().enumerate() {
+        let is_beside = |other: &Nic| other.net == nic.net;
+        if nic.address.is_none() && nics.iter().filter(|other| is_beside(other)).count() > 1 {
+            let what = format!(
+                "an address of interface {}: one of several on its side",
+                at + 1
+            );
+            problems.add(node.line, Reason::Missing(what));
+        }
+    }
+    nics
+}
+
+fn rate(node: &Node<'_>, problems: &mut Problems) -> Option<f64> {
+    let rate: f64 = parse(node, "rate", "GB/s", problems)?;
+    if !(rate.is_finite() && rate > 0.0) {
+        problems.value(
+            node.line,
+            "rate",
+            &rate.to_string(),
+            "a number of GB/s above 0",
+        );
+        return None;
+    }
+    Some(rate)
 }

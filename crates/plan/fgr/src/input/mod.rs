@@ -16,14 +16,14 @@
 mod chain_file;
 mod csv_table;
 mod draft;
-mod fields;
+pub(crate) mod fields;
 mod hostlist;
 mod machine_file;
 mod plan_file;
 mod plan_lines;
 mod synthetic;
 mod tables;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use chain_file::read_chain;
 pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use lnet_types::{LndType, Net};
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
-use crate::machine::{Client, Machine, Origin, Role};
+use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Problems, Reason};
 use crate::topology::{Fabric, Grid, Tie, Vertex};
 
@@ -84,6 +84,7 @@ pub fn synthetic(name: &str, grid: Grid, tie: Tie, size: Synthetic) -> Result<Ma
         fabric: Fabric::Grid(grid, tie),
         modules,
         footprint: None,
+        details: Details::default(),
         place,
         warnings: Vec::new(),
     }

@@ -16,7 +16,7 @@ use lnet_types::Net;
 use crate::input::csv_table::Table;
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::input::fits;
-use crate::machine::{Client, Machine, Origin, Role};
+use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Problem, Problems, Reason, shown};
 use crate::topology::titan::{NODES, NodeName};
 use crate::topology::{Fabric, Grid, Tie, Vertex};
@@ -369,6 +369,7 @@ pub fn titan(
         clients,
         modules,
         footprint: None,
+        details: Details::default(),
         place,
         warnings: warnings.found,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::input::{MapNode, Table};
+use crate::machine::Machine;
 use crate::place::{PlaceError, Problem};
 use crate::problem::{InputError, Problems};
 use crate::topology::{Fabric, Grid, Vertex};
@@ -53,13 +54,15 @@ pub fn titan_sites(map: &[MapNode], grid: &Grid, any: bool, modules: &[&str]) ->
 }
 
 /// Reads a table of blades with the header `blade,cabinet,kind,node,at` and a line for each node.
-/// `kind` is `compute` for blades that compute while they are free and `service` for others. `at`
-/// is one position per dimension, `group switch` or an endpoint, separated by blanks.
+/// `kind` is `compute` for blades that compute while they are free and `service` for others. `node`
+/// is a number, or the name of a node of the machine. `at` is one position per dimension, `group
+/// switch` or an endpoint, separated by blanks; it is empty for the place that the machine gives.
 ///
 /// # Errors
 ///
 /// Every line that does not have this form or is outside the fabric.
-pub fn read_sites(file: &str, text: &str, fabric: &Fabric) -> Result<Vec<Site>, InputError> {
+pub fn read_sites(file: &str, text: &str, machine: &Machine) -> Result<Vec<Site>, InputError> {
+    let known_nodes = nodes(machine);
     let mut problems = Problems::new(file);
     let mut sites: Vec<Site> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -68,8 +71,14 @@ pub fn read_sites(file: &str, text: &str, fabric: &Fabric) -> Result<Vec<Site>, 
         let [blade, cabinet, kind, node, at] = &fields[..] else {
             continue;
         };
-        let (Ok(id), Some(vertex)) = (node.parse(), vertex(fabric, at)) else {
-            let wanted = "a number, and a place of the fabric";
+        let described = known_nodes.get(node.as_str()).copied();
+        let id = node.parse().ok().or(described.map(|(id, _)| id));
+        let vertex = match at.is_empty() {
+            true => described.map(|(_, vertex)| vertex),
+            false => vertex(&machine.fabric, at),
+        };
+        let (Some(id), Some(vertex)) = (id, vertex) else {
+            let wanted = "a number or a node of the machine, and a place of the fabric";
             problems.value(*line, "node and at", &format!("{node},{at}"), wanted);
             continue;
         };
@@ -98,6 +107,23 @@ pub fn read_sites(file: &str, text: &str, fabric: &Fabric) -> Result<Vec<Site>, 
         sites[site].nodes.push((id, vertex));
     }
     problems.into_result(sites)
+}
+
+/// Numbers and places of the machine's nodes, by number and by name.
+fn nodes(machine: &Machine) -> BTreeMap<String, (u32, Vertex)> {
+    let mut found = BTreeMap::new();
+    for client in &machine.clients {
+        let entry = (client.id, client.vertex);
+        found.insert(client.id.to_string(), entry);
+        found.extend(client.name.as_deref().map(|name| (name.to_owned(), entry)));
+    }
+    for router in &machine.routers {
+        let entry = (router.id, router.vertex);
+        found.insert(router.id.to_string(), entry);
+        let name = machine.details.names.get(&router.id);
+        found.extend(name.map(|name| (name.to_string(), entry)));
+    }
+    found
 }
 
 fn vertex(fabric: &Fabric, at: &str) -> Option<Vertex> {

@@ -190,6 +190,24 @@ impl Dragonfly {
         format!("{} → {}", name(near.0), name(far.0))
     }
 
+    /// Returns whether messages from `from` to `to` may use a link: under minimal routing only links of
+    /// their two groups, and between these. A false positive is possible.
+    #[must_use]
+    pub fn may_carry(&self, from: Vertex, to: Vertex, link: Link, routing: Routing) -> bool {
+        if routing == Routing::Valiant {
+            return true;
+        }
+        let ends = (u32::from(self.group(from)), u32::from(self.group(to)));
+        let switches = u32::from(self.size.switches);
+        if link.0 < self.first_global() {
+            let group = link.0 / switches / switches;
+            return group == ends.0 || group == ends.1;
+        }
+        let groups = u32::from(self.size.groups);
+        let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
+        (pair / groups, pair % groups) == ends
+    }
+
     /// Calls `visit` for every link that messages take, with the share of the messages on that
     /// link.
     pub fn walk(

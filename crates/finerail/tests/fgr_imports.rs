@@ -1,0 +1,289 @@
+//! `finerail fgr import` and `finerail fgr rails` on files of sites, on the command line.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use common::finerail;
+use common::process::{Ended, run};
+
+fn fgr(words: &[&str]) -> Ended {
+    run(finerail([&["fgr"], words].concat()))
+}
+
+/// Returns the path of a file of the trials. If the file is absent, prints a message and returns
+/// `None`, or fails in CI.
+fn trial(name: &str) -> Option<String> {
+    let path = testkit::shared_data(format!("trials/fgr/{name}"))?;
+    Some(path.to_str().unwrap().to_owned())
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_rail_of_an_ai_fabric_is_imported_by_name_and_what_is_skipped_is_told() {
+    let Some(file) = trial("rails.txt") else {
+        return;
+    };
+    let hosts = [14, 16, 14, 15];
+    for (rail, count) in (1..).zip(hosts) {
+        let rail = format!("{rail}");
+        let ended = fgr(&["import", "ibnetdiscover", &file, "--rail", &rail]).expect_code(0);
+        let clients: Vec<&str> = ended
+            .out
+            .lines()
+            .filter(|line| line.contains("name: \"gpu"))
+            .collect();
+        let absent = 16 - count;
+        assert_eq!(clients.len(), count, "rail {rail}: {}", ended.out);
+        assert!(
+            !ended.out.contains("name: \"Mellanox\"") && !ended.out.contains("name: \"MT4129\"")
+        );
+        for told in [
+            "skipped: 8 adapters, because they are aggregation nodes of switches: H-0000ee0000000000 on leaf-01-01",
+            "skipped: 4 adapters, because a default description names no host: ",
+            "warning: degraded: 4 links of hosts are not 4xNDR as most are: gpu002 mlx5_0 (4xDDR)",
+            "warning: uneven rails: rail 1 has",
+        ] {
+            assert!(ended.err.contains(told), "{told} in {}", ended.err);
+        }
+        if absent > 0 {
+            let told =
+                format!("skipped: {absent} hosts, because they have no adapter on rail {rail}");
+            assert!(ended.err.contains(&told), "{told} in {}", ended.err);
+        }
+    }
+    let ended = fgr(&["import", "ibnetdiscover", &file, "--rail", "5"]).expect_code(2);
+    assert!(ended.err.contains("there is no rail 5"), "{}", ended.err);
+}
+
+#[test]
+fn the_ports_of_one_adapter_are_rails() {
+    let Some(file) = trial("dual.txt") else {
+        return;
+    };
+    for rail in ["1", "2"] {
+        let ended = fgr(&["import", "ibnetdiscover", &file, "--rail", rail]).expect_code(0);
+        assert!(
+            ended.out.contains("\"node1\"") && ended.out.contains("\"node2\""),
+            "{}",
+            ended.out
+        );
+        assert!(
+            ended.out.contains(&format!("HCA-1/{rail}")),
+            "{}",
+            ended.out
+        );
+    }
+}
+
+#[test]
+fn a_slurm_tree_with_two_spines_has_two_parents_a_leaf_and_is_planned() {
+    let Some(file) = trial("slurm-tree-two-spines.conf") else {
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    let routers = "group,subgroup,blade,node,net\nA,1,b0,kn0007,o2ib1\nA,1,b1,kn0031,o2ib1\n";
+    let routers = write(directory.path(), "routers.csv", routers);
+    let ended = fgr(&["import", "slurm", &file, "--routers", &routers]).expect_code(0);
+    assert!(
+        ended.out.contains("{down: 8, up: 1,") && ended.out.contains("{down: 4, up: 2,"),
+        "{}",
+        ended.out
+    );
+    let machine = write(directory.path(), "machine.yaml", &ended.out);
+    let ended = fgr(&["plan", "--machine", &machine, "--format", "csv"]).expect_code(0);
+    assert_eq!(ended.out.lines().count(), 1 + 30);
+    let client = [
+        "assign",
+        "--machine",
+        &machine,
+        "--client",
+        "kn0000",
+        "--group",
+        "A",
+    ];
+    let ended = fgr(&client).expect_code(0);
+    assert!(ended.out.contains("kn0007"), "{}", ended.out);
+}
+
+/// Two clients and two gateways of a dragonfly with four interfaces towards each other; one gateway
+/// has two behind it.
+fn site_files(directory: &Path) -> [String; 4] {
+    let list = "node,switch\nx1000c0s0b0n0,x1000c0r3\nx1000c0s0b0n1,x1000c0r7\ngw01,x1000c0r3\ngw02,x1001c0r3\n";
+    let routers = "group,subgroup,blade,node,net\nA,1,rack1,gw01,o2ib1\nA,1,rack2,gw02,o2ib1\n";
+    let mut nics = "node,net,interface,address,rate\n".to_owned();
+    for (n, node) in (1..).zip(["x1000c0s0b0n0", "x1000c0s0b0n1", "gw01", "gw02"]) {
+        for nic in 0..4 {
+            nics += &format!("{node},,hsn{nic},10.1.{nic}.{n},25\n");
+        }
+    }
+    nics += "gw01,o2ib1,ib0,10.2.0.1,50\ngw01,o2ib1,ib1,10.2.0.2,50\ngw02,o2ib1,ib0,10.2.0.3,50\n";
+    [
+        write(directory, "nodes.csv", list),
+        write(directory, "routers.csv", routers),
+        write(directory, "nics.csv", &nics),
+        write(directory, "servers.csv", "oss1,10.3.0.1@o2ib1\n"),
+    ]
+}
+
+#[test]
+fn names_and_addresses_of_a_site_are_in_its_configurations() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let [list, routers, nics, servers] = site_files(directory.path());
+    let import = [
+        "import",
+        "dragonfly",
+        &list,
+        "--routers",
+        &routers,
+        "--nics",
+        &nics,
+    ];
+    let machine = write(
+        directory.path(),
+        "machine.yaml",
+        &fgr(&import).expect_code(0).out,
+    );
+    for form in ["slot-nets", "multi-rail"] {
+        let conf = path(form);
+        let config = [
+            "config",
+            "--machine",
+            &machine,
+            "--client-net",
+            "tcp100",
+            "--form",
+            form,
+        ];
+        let words = [
+            &config[..],
+            &["--servers", &servers, "--per-node", "-o", &conf],
+        ]
+        .concat();
+        fgr(&words).expect_code(0);
+        let nodes = fs::read_dir(path(&format!("{form}/nodes"))).unwrap();
+        let names = nodes.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: Vec<String> = names.collect();
+        assert!(names.contains(&"gw01.yaml".to_owned()), "{names:?}");
+        assert!(
+            names.iter().all(|name| !name.starts_with("nid")),
+            "{names:?}"
+        );
+        let client = fs::read_to_string(path(&format!("{form}/nodes/x1000c0s0b0n0.yaml"))).unwrap();
+        for nic in 0..4 {
+            assert!(
+                client.contains(&format!("nid: 10.1.{nic}.1@tcp")),
+                "{client}"
+            );
+        }
+        fgr(&["check", &conf]).expect_code(0);
+    }
+}
+
+#[test]
+fn an_interface_of_a_node_that_is_not_there_is_rejected_with_its_line() {
+    let directory = TempDir::new().unwrap();
+    let [list, ..] = site_files(directory.path());
+    let wrong = "node,net,interface,address,rate\nnobody,,hsn0,10.0.0.1,25\n";
+    let wrong = write(directory.path(), "wrong.csv", wrong);
+    let ended = fgr(&["import", "dragonfly", &list, "--nics", &wrong]).expect_code(2);
+    let told = "wrong.csv:2: node: 'nobody' is not a node of the topology";
+    assert!(ended.err.contains(told), "{}", ended.err);
+}
+
+#[test]
+fn rails_are_explained_proved_and_written() {
+    let Some(file) = trial("rails.txt") else {
+        return;
+    };
+    let directory = TempDir::new().unwrap();
+    let conf = directory.path().join("conf").to_str().unwrap().to_owned();
+    for form in ["nets", "pairs"] {
+        let words = [
+            "rails",
+            &file,
+            "--servers",
+            "gpu[008,015]",
+            "--form",
+            form,
+            "--numa",
+            "0,0,1,1",
+        ];
+        let ended = fgr(&[&words[..], &["-o", &conf, "--per-node"]].concat()).expect_code(0);
+        assert!(
+            ended
+                .out
+                .contains("proved: clients and servers meet, no rail is idle"),
+            "{}",
+            ended.out
+        );
+        assert!(ended.out.contains("leaf-02-03"), "{}", ended.out);
+        let node = fs::read_to_string(format!("{conf}/nodes/gpu004.yaml")).unwrap();
+        assert!(node.contains("CPT: \"[1]\""), "{node}");
+        let ended = run(finerail(["site", "check", &format!("{conf}/nodes")]));
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    }
+    let json = fgr(&["rails", &file, "--servers", "gpu008", "--json"]).expect_code(0);
+    let answer: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(answer["rails"].as_array().unwrap().len(), 4);
+    assert_eq!(answer["leaves"].as_array().unwrap().len(), 8);
+    let ended = fgr(&["rails", &file, "--servers", "oss1"]).expect_code(2);
+    assert!(
+        ended
+            .err
+            .contains("server 'oss1' is not a host of the listing"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn hostile_files_are_rejected_with_a_line_and_in_bounded_time() {
+    let directory = TempDir::new().unwrap();
+    let binary: Vec<u8> = (0..4_096_u32).map(|n| (n * 7 % 256) as u8).collect();
+    let binary_file = directory.path().join("binary");
+    fs::write(&binary_file, binary).unwrap();
+    let cyclic = "SwitchName=a Switches=b\nSwitchName=b Switches=c\nSwitchName=c Switches=a\n";
+    let cyclic = write(directory.path(), "cyclic.conf", cyclic);
+    let truncated = "Switch 36 \"S-1\" # \"leaf\" lid 1\n[1] \"H-1\"[1](1) # \"n1 HCA-1\" lid 2 4xHDR\n[2] \"H-2";
+    let truncated = write(directory.path(), "truncated.txt", truncated);
+    let many = format!(
+        "SwitchName=a Nodes=n[{}]\n",
+        vec!["0-2000000"; 50].join(",")
+    );
+    let many = write(directory.path(), "many.conf", &many);
+    for kind in ["slurm", "ibnetdiscover", "dragonfly", "xtprocadmin"] {
+        for file in [binary_file.to_str().unwrap(), &cyclic, &truncated, &many] {
+            let ended = fgr(&["import", kind, file]);
+            assert!(
+                ended.status.code() == Some(2) && !ended.err.contains("panicked"),
+                "{kind} {file}: {}",
+                ended.err
+            );
+        }
+    }
+    let ended = fgr(&["import", "slurm", &cyclic]);
+    assert!(ended.err.contains("cyclic.conf:1: "), "{}", ended.err);
+    let ended = fgr(&["import", "ibnetdiscover", &truncated]);
+    assert!(
+        ended.err.contains("truncated.txt:3: line: "),
+        "{}",
+        ended.err
+    );
+}
