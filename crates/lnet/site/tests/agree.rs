@@ -47,6 +47,9 @@ const END_S: u64 = 100;
 /// The number of messages of each pair. Each of several equal paths gets some of them.
 const MESSAGES: u64 = 12;
 
+/// The same for chains that only the check and the site's model examine.
+const MODELS: [u64; 2] = [60, 500];
+
 const NETS: [&str; 6] = ["tcp", "tcp1", "tcp2", "tcp3", "tcp4", "tcp5"];
 
 /// A drawn node, from which its document is written.
@@ -399,6 +402,11 @@ struct Checked {
 impl Checked {
     fn new(drafts: &[Draft], profile: Profile) -> Self {
         let nodes = drafts.iter().enumerate().map(|(at, draft)| {
+            // A configuration rejects a route that is given twice; of two the first counts.
+            let (mut draft, mut known) = (draft.clone(), BTreeSet::new());
+            draft
+                .routes
+                .retain(|(net, gateway, ..)| known.insert((*net, gateway.clone())));
             let config = lnet_config::parse(&draft.text(at, profile)).unwrap();
             (draft.name.clone(), config)
         });
@@ -504,6 +512,19 @@ fn is_same(
     };
     let with_nid = format!("{router} {nid}");
     failure.kind == side && (failure.name == router || failure.name == with_nid)
+}
+
+/// Returns whether a message of some end may cross two routers.
+fn is_chain(drafts: &[Draft]) -> bool {
+    let leads = |gateway: &str, net: usize| {
+        let at = (0..drafts.len()).find(|&at| {
+            let mut nets = drafts[at].nets.iter();
+            nets.any(|&own| nid(at, own) == gateway)
+        });
+        at.is_none_or(|at| drafts[at].nets.contains(&net))
+    };
+    let mut routes = drafts.iter().flat_map(|draft| &draft.routes);
+    routes.any(|(net, gateway, ..)| !leads(gateway, *net))
 }
 
 /// Returns the differences in words, and counts the verdicts of each kind.
@@ -629,11 +650,12 @@ fn what_is_said_of_chains_of_routers_is_what_kernels_do_and_what_the_check_finds
     agree(Profile::Lustre, draw_chain, CHAINS);
 }
 
-/// All 500 chains, without the simulator: the check and the site's model agree on each pair and each single failure.
+/// Chains without the simulator: the check and the site's model agree on each pair and each single failure.
 #[test]
 fn the_check_and_the_model_of_a_site_agree_on_chains() {
     let (mut wrong, mut compared) = (Vec::new(), 0);
-    for seed in 0..CHAINS[1] {
+    let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
+    for seed in 0..MODELS[usize::from(is_long)] {
         let drafts = draw_chain(seed);
         let (site, checked) = (
             site(&drafts, Profile::Lustre),
@@ -654,7 +676,7 @@ fn the_check_and_the_model_of_a_site_agree_on_chains() {
             }
         }
     }
-    assert!(compared > 10_000, "{compared}");
+    assert!(compared > 1_000, "{compared}");
     assert!(
         wrong.is_empty(),
         "{} differ:\n{}",
