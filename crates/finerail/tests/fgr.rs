@@ -313,10 +313,15 @@ fn exports_are_checked_against_the_plan_and_told_what_to_run() {
     let directory = TempDir::new().unwrap();
     let conf = configure(directory.path(), &["--per-node"]);
     let plan = conf.to_str().unwrap();
-    let mut exports: Vec<String> = fs::read_dir(conf.join("nodes"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
-        .collect();
+    let copies = directory.path().join("exports");
+    fs::create_dir(&copies).unwrap();
+    let copied = fs::read_dir(conf.join("nodes")).unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        let copy = copies.join(entry.file_name());
+        fs::copy(entry.path(), &copy).unwrap();
+        copy.to_str().unwrap().to_owned()
+    });
+    let mut exports: Vec<String> = copied.collect();
     exports.sort();
     let check = |exports: &[String]| {
         let exports: Vec<&str> = exports.iter().map(String::as_str).collect();

@@ -369,6 +369,24 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
+/// Carries out one command of `lnetctl`, given as words, on the node at a control socket. Returns the exit code.
+///
+/// # Errors
+///
+/// Errors of standard output.
+pub(crate) fn carry_out_on(
+    socket: &Path,
+    patience: Duration,
+    words: &[String],
+) -> anyhow::Result<u8> {
+    let partner = Partner {
+        node: Some(socket),
+        patience,
+    };
+    let tool = Tool::Lnetctl;
+    Session { tool, partner }.carry_out(words, &mut Talk::within_session(partner))
+}
+
 /// How long a peer may take to answer a discovery, in seconds.
 const DISCOVERY_SECONDS: u32 = 5;
 

@@ -57,7 +57,7 @@ pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
 }
 
 impl Session<'_> {
-    fn carry_out(&self, words: &[String], talk: &mut Talk) -> anyhow::Result<u8> {
+    pub(super) fn carry_out(&self, words: &[String], talk: &mut Talk) -> anyhow::Result<u8> {
         // A line that was copied from a shell may begin with the program's name.
         let words = match words {
             [name, rest @ ..] if name == self.tool.name() => rest,

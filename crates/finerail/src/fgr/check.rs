@@ -1,5 +1,6 @@
 //! `finerail fgr check`: proves that a site routes as it should, now and after every single failure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use fgr::config::{Site, Timing};
 use fgr::diff::differences;
 use lnet_types::expr::NetExpr;
 
-use super::site::{read_directory, read_files, timing};
+use super::site::{read_directory, read_files, read_parts, timing};
 use crate::common::{NEGATIVE, print_bytes};
 
 /// The limit of printed findings of each severity.
@@ -25,6 +26,9 @@ The command proves that
   - requests of clients and messages that servers start arrive now, after the failure of any single
     router, blade or router adapter, and when it returns;
   - every route is up;
+  - in chains of routers, all of this holds over every router on the way. LNet does not notice the
+    failure of an adapter behind the first router of a chain: such failures are warnings;
+  - the documents of single nodes (nodes/) agree with the classes;
   - the configurations can be rolled out in an order in which no message is lost.
 It also prints how long a failure stays unnoticed, and how many pairs of a client and a server lose \
 messages during that time.
@@ -57,18 +61,19 @@ pub(crate) struct CheckArgs {
 
 /// Runs `finerail fgr check`.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let mut site = match &args.paths[..] {
-        [directory] if directory.is_dir() => read_directory(directory)?,
+    let (mut site, disagreements) = match &args.paths[..] {
+        [directory] if directory.is_dir() => read_parts(directory)?,
         _ if args.server_nets.is_empty() => {
             bail!("give the nets of the servers, such as --server-nets 'o2ib[201-236]'")
         }
-        files => read_files(files, &args.server_nets)?,
+        files => (read_files(files, &args.server_nets)?, Vec::new()),
     };
     if let Some(path) = &args.module_options {
         site.timing = timing(path)?;
     }
     let report = check(&site);
     let mut text = String::new();
+    list("error: nodes", &disagreements, &mut text)?;
     findings(&report, &mut text)?;
     let as_planned = match &args.planned {
         Some(directory) => compare(&read_directory(directory)?, &site, &mut text)?,
@@ -81,7 +86,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let order = rollout(&old, &site);
     steps(&order, &mut text)?;
     print_bytes(text.as_bytes(), &mut io::stdout())?;
-    let holds = report.is_proved() && report.pairs > 0 && as_planned && order.open.is_empty();
+    let holds = disagreements.is_empty()
+        && report.is_proved()
+        && report.pairs > 0
+        && as_planned
+        && order.open.is_empty();
     Ok(if holds {
         ExitCode::SUCCESS
     } else {
@@ -95,7 +104,11 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
         .iter()
         .partition(|finding| finding.is_error());
     list("error", &errors, out)?;
-    list("warning", &doubts, out)?;
+    let is_unwatched = |finding: &&Finding| matches!(finding, Finding::Unwatched { .. });
+    let (unwatched, others): (Vec<&Finding>, Vec<&Finding>) =
+        doubts.iter().copied().partition(is_unwatched);
+    list("warning", &others, out)?;
+    list("warning", &adapters(&unwatched), out)?;
     let (pairs, states) = (report.pairs, report.states);
     if pairs == 0 {
         return writeln!(
@@ -103,13 +116,48 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
             "nothing to prove: no client and server are connected by a router"
         );
     }
-    let verdict = if errors.is_empty() {
-        "proved: requests and what servers start arrive, now and after any single failure"
-    } else {
-        "not proved"
+    let verdict = match (errors.is_empty(), unwatched.first()) {
+        (false, _) => "not proved",
+        (true, None) => {
+            "proved: requests and what servers start arrive, now and after any single failure"
+        }
+        (true, Some(_)) => {
+            "proved: requests and what servers start arrive, now and after the failure of any single router; not after \
+             the failures of adapters in the warnings"
+        }
     };
     writeln!(out, "{verdict} ({pairs} pairs, {states} states of classes)")?;
     outages(report, out)
+}
+
+/// Joins the failures of adapters in chains that lose the same messages.
+fn adapters(unwatched: &[&Finding]) -> Vec<String> {
+    let mut failures: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for finding in unwatched {
+        if let Finding::Unwatched {
+            client,
+            server,
+            net,
+            direction,
+            failure,
+        } = finding
+        {
+            let what = format!("{client} and {server} on {net}: {direction}");
+            failures.entry(what).or_default().push(failure.to_string());
+        }
+    }
+    let words = failures.into_iter().map(|(what, failures)| {
+        let (count, first) = (failures.len(), &failures[0]);
+        let adapters = match count {
+            1 => format!("the {first}"),
+            _ => format!("one of {count} adapters, such as the {first}"),
+        };
+        format!(
+            "{what} are lost from the failure of {adapters}, until it is repaired: LNet watches the far side of a router \
+             over one hop only"
+        )
+    });
+    words.collect()
 }
 
 /// Writes what failures cost until the nodes notice them.
@@ -199,7 +247,7 @@ fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
     }
 }
 
-fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {
+fn list<T: std::fmt::Display>(kind: &str, found: &[T], out: &mut String) -> std::fmt::Result {
     for finding in found.iter().take(SHOWN) {
         writeln!(out, "{kind}: {finding}")?;
     }
@@ -223,7 +271,7 @@ fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::f
             )?;
             continue;
         };
-        let mut intended = planned.class_of(intended).config.clone();
+        let mut intended = planned.class_of(intended).document();
         // Only routing is compared. The routes of the node were read without its buffers.
         intended.buffers = lnet_config::Buffers::default();
         let found = differences(&intended, &site.class_of(node).config);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use comfy_table::{CellAlignment, Table, presets};
@@ -31,7 +32,7 @@ Examples:
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Compare only these policies [default: all]
+    /// Compare only these policies [default: all that suit the machine's fabric]
     #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicyName>,
     /// Compare the front of policies instead, each with its own parameters
@@ -69,16 +70,19 @@ const JOB_STARTS: usize = 97;
 /// Runs `finerail fgr compare`.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let machine = args.machine.read()?;
-    let names = if args.policies.is_empty() {
-        &ALL[..]
-    } else {
-        &args.policies
+    let suits = |name: &PolicyName| {
+        let policy = args.rules.with_parameters(*name);
+        policy.suits(&machine.fabric)
+    };
+    let names: Vec<PolicyName> = match args.policies.is_empty() {
+        true => ALL.into_iter().filter(suits).collect(),
+        false => args.policies.clone(),
     };
     let options = args.rules.options(args.failures.dead(&machine)?);
     let policies: Vec<Policy> = if args.front {
         Policy::front(&machine)
     } else {
-        args.rules.policies(names)?
+        args.rules.policies(&names)?
     };
     let asked = Asked {
         title: format!("{} ({})", machine.name, origin(&machine)),
@@ -175,9 +179,10 @@ fn progress(length: u64) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(length);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}") {
         bar.set_style(style);
     }
+    bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
 

@@ -12,20 +12,23 @@ use fgr::config::{Site, SiteNode, nids};
 use fgr::diff::{Difference, differences};
 use lnet_config::Config;
 
+use super::live;
 use super::site::read_directory;
 use crate::common::{NEGATIVE, print_bytes, read_config};
 
 /// Arguments of `finerail fgr diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node is found in the plan by its NIDs. Differences are printed as comments; the commands that remove \
-them follow.
+A node is found in the plan by its NIDs. Differences of nets, routes, selection rules and parameters are \
+printed as comments; the commands that remove them follow. Nodes with the kernel module have no control \
+socket: give their exports.
 
 Example:
   lnetctl export > nid00020.yaml
   finerail fgr diff conf nid00020.yaml
   finerail fgr config --machine machine.yaml --failed c7-2c2s0 -o today
   finerail fgr diff today conf          # the commands for the time while that blade is down
+  finerail fgr diff conf --live /run/finerail/*.sock --apply
 
 Exit code: 0 nothing differs, 1 something differs, 2 wrong inputs.
 ")]
@@ -37,6 +40,13 @@ pub(crate) struct DiffArgs {
     /// the first
     #[arg(value_name = "EXPORT", required = true)]
     exports: Vec<PathBuf>,
+    /// The arguments after the plan are control sockets of running nodes
+    #[arg(long)]
+    live: bool,
+    /// With --live: change the nodes into the plan, first those whose change loses no message, and compare each node
+    /// again after its commands. The same command continues a roll-out that ended early
+    #[arg(long, requires = "live")]
+    apply: bool,
 }
 
 /// Prints the differences between two plans. Nodes with the same differences share one entry.
@@ -63,7 +73,7 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     }
     for ((class, is), nodes) in groups {
         let (class, is) = (&planned.classes[class], &other.classes[is]);
-        let found = differences(&class.config, &is.config);
+        let found = differences(&class.document(), &is.document());
         if found.is_empty() {
             continue;
         }
@@ -90,7 +100,7 @@ fn by_name(site: &Site) -> BTreeMap<&str, &SiteNode> {
         .collect()
 }
 
-fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Result {
+pub(super) fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Result {
     for difference in found {
         writeln!(text, "# {}", difference.what)?;
         for command in difference.commands {
@@ -103,6 +113,9 @@ fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Res
 /// Runs `finerail fgr diff`.
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let site = read_directory(&args.plan)?;
+    if args.live {
+        return live::run(&site, &args.exports, args.apply);
+    }
     if let [directory] = &args.exports[..]
         && directory.is_dir()
     {
@@ -124,7 +137,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             );
         };
         let class = site.class_of(node);
-        let found = differences(&class.config, running);
+        let found = differences(&class.document(), running);
         differs |= found.iter().any(|found| !found.commands.is_empty());
         let verdict = if found.is_empty() {
             "as planned"
@@ -133,12 +146,6 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         };
         writeln!(text, "# {} ({}): {verdict}", node.name, class.name)?;
         write_differences(found, &mut text)?;
-        for rule in &class.rules {
-            writeln!(
-                text,
-                "# planned, see 'lnetctl udsp show': lnetctl udsp add {rule}"
-            )?;
-        }
     }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(if differs {

@@ -1,12 +1,14 @@
 //! The policy and the failures: arguments shared by all commands of `finerail fgr` that plan.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use fgr::{Cut, Disjoint, Machine, Metric, Options, Plan, Policy, TieRule, failed};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::machine::{MachineArgs, read};
 
@@ -206,7 +208,8 @@ impl RuleArgs {
         Ok(())
     }
 
-    fn with_parameters(&self, name: PolicyName) -> Policy {
+    /// Returns a policy with those of these parameters that it has.
+    pub(super) fn with_parameters(&self, name: PolicyName) -> Policy {
         let by = match self.by.unwrap_or(By::Cost) {
             By::Cost => Metric::Cost,
             By::Hops => Metric::Hops,
@@ -249,6 +252,19 @@ impl RuleArgs {
             PolicyName::Flat => Policy::Flat,
         }
     }
+}
+
+/// Shows on a terminal that work goes on, and for how long.
+pub(super) fn spinner(what: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(what.to_owned());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 /// Joins the names of policies as in a sentence, with `last` before the last name.
@@ -343,7 +359,10 @@ impl PlanningArgs {
             None => self.rules.suited(&machine)?,
         };
         let options = self.rules.options(self.failures.dead(&machine)?);
-        let plan = fgr::assign(&machine, policy, &options)?;
+        let bar = spinner(policy.name());
+        let plan = fgr::assign(&machine, policy, &options);
+        bar.finish_and_clear();
+        let plan = plan?;
         let mut doubts = io::stderr().lock();
         for warning in &plan.warnings {
             writeln!(doubts, "warning: {warning}")?;

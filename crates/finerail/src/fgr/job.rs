@@ -1,6 +1,6 @@
 //! `finerail fgr job`: the bandwidth that one job gets from the routers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
@@ -8,13 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use fgr::config::read_servers;
-use fgr::job::{Bandwidth, Job, JobReport, Limit, link_name};
+use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE, link_name};
+use fgr::topology::Fabric;
 use fgr::{Machine, Plan, clients, read_plan};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 use serde::Serialize;
 
 use super::input::{PlanningArgs, list_or_file};
+use super::serves::names;
 use crate::common::print_bytes;
 use crate::machine::read;
 
@@ -44,7 +46,8 @@ const PLANNING: [&str; 15] = [
 #[derive(clap::Args)]
 #[command(after_help = "\
 Assumptions: every client of the job writes the same amount to each target, and no other job runs. The \
-rate of a router is assumed, too: give the measured rate with --router-rate.
+rates of a router and of a client's adapter are assumed, too: give the measured rates with --router-rate
+and --client-rate.
 
 Examples:
   finerail fgr job --machine titan.map --modules modules.csv --nodes 20-1027 --targets 'o2ib[201-218]'
@@ -67,20 +70,33 @@ pub(crate) struct JobArgs {
     /// Servers or OSTs, NAME,NID a line: the meaning of --targets that are not nets
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
-    /// GB/s that one router forwards
-    #[arg(long, value_name = "GB/S", default_value_t = 2.6)]
-    router_rate: f64,
+    /// GB/s that one router forwards, if measured [default: those of the slower side of its interfaces; without
+    /// rates in the machine file 2.6]
+    #[arg(long, value_name = "GB/S")]
+    router_rate: Option<f64>,
+    /// GB/s that one client sends or receives [default: 10.4 on a torus or mesh (Gemini), otherwise 25 (a port
+    /// of 200 Gbit/s)]
+    #[arg(long, value_name = "GB/S")]
+    client_rate: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
+
+/// GB/s that a node injects into Gemini.
+const GEMINI: f64 = 10.4;
+
+/// GB/s of one port of 200 Gbit/s.
+const PORT: f64 = 25.0;
 
 /// The result for one job.
 #[derive(Serialize)]
 struct Answer {
     clients: usize,
     nets: Vec<String>,
+    /// The rate of `--router-rate`, or the one of routers without described interfaces.
     router_rate_gb_s: f64,
+    client_rate_gb_s: f64,
     efficiency: f64,
     write: Rate,
     read: Rate,
@@ -107,6 +123,8 @@ struct Hot {
 struct Used {
     net: String,
     node: u32,
+    /// The name of the router; the number if it has no name.
+    name: String,
     blade: String,
     clients: f64,
 }
@@ -123,8 +141,14 @@ struct Instead {
 
 /// Runs `finerail fgr job`.
 pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
-    if !(args.router_rate.is_finite() && args.router_rate > 0.0) {
-        bail!("--router-rate: {} GB/s is not a rate", args.router_rate);
+    let rates = [
+        ("--router-rate", args.router_rate),
+        ("--client-rate", args.client_rate),
+    ];
+    for (option, rate) in rates {
+        if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            bail!("{option}: {rate} GB/s is not a rate");
+        }
     }
     let (machine, plan) = planned(args)?;
     let servers = servers(args, &machine)?;
@@ -136,6 +160,10 @@ pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
         clients: &nodes,
         nets: &nets,
         router_rate: args.router_rate,
+        client_rate: args.client_rate.unwrap_or(match machine.fabric {
+            Fabric::Grid(..) => GEMINI,
+            _ => PORT,
+        }),
     };
     let report = job.report();
     let report = report.ok_or_else(|| anyhow!("a job needs nodes, and targets that hold data"))?;
@@ -213,6 +241,7 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
         Used {
             net: net_name(&router.net.into()),
             node: router.id,
+            name: machine.router_name(router.id),
             blade: machine.modules[usize::from(router.module)].blade.clone(),
             clients: used.clients,
         }
@@ -220,7 +249,8 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
     Answer {
         clients: job.clients.len(),
         nets: job.nets.iter().map(net_name).collect(),
-        router_rate_gb_s: job.router_rate,
+        router_rate_gb_s: job.router_rate.unwrap_or(ROUTER_RATE),
+        client_rate_gb_s: job.client_rate,
         efficiency: report.efficiency,
         write: rate(machine, &report.write),
         read: rate(machine, &report.read),
@@ -231,7 +261,7 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
             write_gb_s: better.rate,
         }),
         better_nodes: report.better_nodes.as_ref().map(|better| Instead {
-            instead: ranges(machine, &better.instead),
+            instead: vec![names(machine, &better.instead)],
             servers: Vec::new(),
             write_gb_s: better.rate,
         }),
@@ -257,33 +287,27 @@ fn rate(machine: &Machine, bandwidth: &Bandwidth) -> Rate {
         limit: match bandwidth.limit {
             Limit::Router => "router",
             Limit::Link => "link",
+            Limit::Client => "clients",
         },
         hottest_links: hottest.collect(),
     }
 }
 
-/// Formats clients, which are given by index, as ranges of their numbers. A number between two clients that
-/// belongs to no client does not end a range.
-fn ranges(machine: &Machine, clients: &[usize]) -> Vec<String> {
-    let runs = clients.chunk_by(|a, b| a + 1 == *b);
-    let id = |client: &usize| machine.clients[*client].id;
-    runs.map(|run| match run {
-        [one] => id(one).to_string(),
-        [first, .., last] => format!("{}-{}", id(first), id(last)),
-        [] => String::new(),
-    })
-    .collect()
-}
-
 fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let (clients, nets, routers) = (answer.clients, answer.nets.len(), answer.routers.len());
-    writeln!(text, "{clients} clients, {nets} nets, {routers} routers")?;
+    let (clients, nets) = (answer.clients, answer.nets.len());
+    let nodes: BTreeSet<u32> = answer.routers.iter().map(|used| used.node).collect();
+    let routers = answer.routers.len();
+    writeln!(
+        text,
+        "{clients} clients, {nets} nets, {} routers",
+        nodes.len()
+    )?;
     for (name, rate) in [("write", &answer.write), ("read", &answer.read)] {
-        let limit = if rate.limit == "router" {
-            "busiest router"
-        } else {
-            "hottest link"
+        let limit = match rate.limit {
+            "router" => "busiest router",
+            "link" => "hottest link",
+            _ => "adapters of the clients",
         };
         writeln!(
             text,
@@ -295,20 +319,22 @@ fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
         }
     }
     let (efficiency, each) = (answer.efficiency * 100.0, answer.router_rate_gb_s);
+    let client = answer.client_rate_gb_s;
     writeln!(
         text,
-        "{efficiency:.0} % of the routers' bandwidth, at {each} GB/s a router"
+        "{efficiency:.0} % of the routers' bandwidth, at {each} GB/s a router and {client} GB/s a client"
     )?;
     for Used {
         net,
-        node,
+        name,
         blade,
         clients,
+        ..
     } in answer.routers.iter().take(SHOWN)
     {
         writeln!(
             text,
-            "  router {node} ({blade}) to {net}: {clients:.1} clients"
+            "  router {name} ({blade}) to {net}: {clients:.1} clients"
         )?;
     }
     if let Some(more @ 1..) = routers.checked_sub(SHOWN) {

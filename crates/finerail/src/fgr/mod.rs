@@ -1,6 +1,7 @@
 //! `finerail fgr`: plans, proves and configures fine-grained routing.
 
 mod assign;
+mod chain;
 mod check;
 mod compare;
 mod config;
@@ -9,11 +10,13 @@ mod import;
 mod input;
 mod job;
 mod join;
+mod live;
 mod output;
 mod place;
 mod plan;
 mod rails;
 mod report;
+mod serves;
 mod site;
 
 pub(crate) use site::read_directory as read_site;
@@ -47,12 +50,18 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Make a machine file from Slurm's topology, ibnetdiscover, xtprocadmin, or a list of a dragonfly
     Import(import::ImportArgs),
+    /// Plan a site whose clusters and servers are several routers apart
+    Chain(chain::ChainArgs),
     /// Join the configurations of several clusters or rails
     Join(join::JoinArgs),
     /// Report the routers of a job, its bandwidth, and faster alternatives
     Job(job::JobArgs),
     /// Find placements of the router modules near the theoretical limits
     Place(place::PlaceArgs),
+    /// Show which routers serve a cabinet, a group, or clients
+    WhoServes(serves::WhoServesArgs),
+    /// Show which clients a router serves
+    Serves(serves::ServesArgs),
     /// Configure and prove the rails of an AI fabric, and show what a leaf switch costs
     Rails(rails::RailsArgs),
     /// Write the figures and pictures of a plan as one HTML file
@@ -88,9 +97,12 @@ pub(crate) fn run(args: &FgrArgs) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(args),
         Command::Diff(args) => diff::run(args),
         Command::Import(args) => import::run(args),
+        Command::Chain(args) => chain::run(args),
         Command::Join(args) => join::run(args),
         Command::Job(args) => job::run(args),
         Command::Place(args) => place::run(args),
+        Command::WhoServes(args) => serves::run_who_serves(args),
+        Command::Serves(args) => serves::run_serves(args),
         Command::Rails(args) => rails::run(args),
         Command::Report(args) => report::run(args),
     }

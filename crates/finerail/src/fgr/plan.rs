@@ -1,5 +1,6 @@
 //! `finerail fgr plan`: the routers of every client, as a table, CSV or YAML.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -98,7 +99,7 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std
             "routers",
             format!(
                 "{} on {} modules",
-                machine.routers.len(),
+                BTreeSet::from_iter(machine.nodes_of_routers()).len(),
                 machine.modules.len()
             ),
         ),

@@ -2,16 +2,13 @@
 //! own.
 
 use std::fs;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use fgr::report::{Study, html, parts};
-use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use super::input::PlanningArgs;
+use super::input::{PlanningArgs, spinner};
 
 /// Arguments of `finerail fgr report`.
 #[derive(clap::Args)]
@@ -40,11 +37,7 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let (machine, plan) = args.planning.plan()?;
     let options = args.planning.rules.options(plan.dead.clone());
-    let bar = ProgressBar::new_spinner().with_message("planning by every policy");
-    if !io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
+    let bar = spinner("planning by every policy");
     let study = Study::new(&machine, plan, &options);
     bar.finish_and_clear();
     let command = args.made_by.clone().unwrap_or_else(this_command);

@@ -11,8 +11,62 @@ use lnet_types::expr::NetExpr;
 use crate::common::{open, read_config};
 use crate::machine::read;
 
+/// The limit of disagreements in one message.
+const SHOWN: usize = 10;
+
 /// Reads a directory that `finerail fgr config` wrote.
+///
+/// # Errors
+///
+/// Files that cannot be read, and documents of nodes that disagree with the classes.
 pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
+    let (site, disagreements) = read_parts(directory)?;
+    if disagreements.is_empty() {
+        return Ok(site);
+    }
+    let shown: Vec<&str> = disagreements
+        .iter()
+        .take(SHOWN)
+        .map(String::as_str)
+        .collect();
+    bail!(
+        "{}: {} documents in nodes/ disagree with classes/ and nodes.csv: write the folder again, or remove one of \
+         the parts\n  {}",
+        directory.display(),
+        disagreements.len(),
+        shown.join("\n  ")
+    )
+}
+
+/// Reads a directory that `finerail fgr config` wrote, and returns how documents of single nodes in it
+/// disagree with the classes. The documents count.
+pub(super) fn read_parts(directory: &Path) -> anyhow::Result<(Site, Vec<String>)> {
+    let mut site = read_classes(directory)?;
+    let nodes = directory.join("nodes");
+    if !nodes.is_dir() {
+        return Ok((site, Vec::new()));
+    }
+    let cannot = || format!("cannot read {}", nodes.display());
+    let mut documents = BTreeMap::new();
+    for entry in nodes.read_dir().with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        documents.insert(node_name(&path)?, read_config(&path)?);
+    }
+    let disagreements = site.beside(documents);
+    Ok((site, disagreements))
+}
+
+/// Returns the name of the node that a file is named after.
+fn node_name(path: &Path) -> anyhow::Result<String> {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| anyhow!("{}: a name that is not UTF-8", path.display()))?;
+    Ok(name.to_owned())
+}
+
+fn read_classes(directory: &Path) -> anyhow::Result<Site> {
     let path = directory.join("nodes.csv");
     let file = open(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = read_nodes(&path.display().to_string(), file)?;
@@ -56,9 +110,7 @@ pub(super) fn read_files(paths: &[PathBuf], server_nets: &[NetExpr]) -> anyhow::
                 path.display()
             );
         }
-        let name = path.file_stem().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| anyhow!("{}: a name that is not UTF-8", path.display()))?;
-        nodes.push((name.to_owned(), config));
+        nodes.push((node_name(path)?, config));
     }
     let serves = |net: Net| server_nets.iter().any(|nets| nets.matches(net));
     Ok(Site::from_nodes(nodes, serves))

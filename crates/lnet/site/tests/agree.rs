@@ -1,10 +1,12 @@
-//! Compares `site reach` with the simulator. Sites are drawn at random, with and without errors. The verdict of
-//! each pair must equal the behaviour of simulated nodes that have the same documents: without a failure, and after
-//! each single failure of a router or of one of its interfaces.
+//! Compares `site reach` and `fgr check` with the simulator. Sites are drawn at random, with and without errors, some
+//! of them as chains of routers. The verdict of each pair must equal the behaviour of simulated nodes that have the same
+//! documents, and what `fgr check` finds: without a failure, and after each single failure of a router or of one of its
+//! interfaces.
 //!
 //! ```text
 //!   seed ─▶ documents ─▶ site ─▶ verdicts ──────────┐
-//!                          └▶ cores ─▶ answers ─────┴▶ equal
+//!               │          └▶ cores ─▶ answers ─────┼▶ equal
+//!               └▶ fgr check ─▶ findings ───────────┘
 //! ```
 
 #![allow(
@@ -18,6 +20,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
 
+use fgr::check::{Direction, Failure, FailureKind, Finding, Loss, When};
 use lnet_core::{Globals, Route, RouterBuffers, Tunables};
 use lnet_policy::{Profile, RuleList};
 use lnet_sim::Random;
@@ -32,6 +35,9 @@ use lnet_types::{Net, Nid};
 /// The number of sites in an ordinary run, and with `FINERAIL_LONG=1`.
 const SITES: [u64; 2] = [25, 500];
 
+/// The same for chains of routers, whose runs have more nodes and failures.
+const CHAINS: [u64; 2] = [6, 500];
+
 /// The times in seconds at which a failure begins, messages are sent, and the run ends. At `ASK_S` the failure must
 /// have been noticed: gateways are pinged every 6 s, and an interface without traffic counts as down after 10 s.
 const BEGIN_S: u64 = 1;
@@ -41,7 +47,10 @@ const END_S: u64 = 100;
 /// The number of messages of each pair. Each of several equal paths gets some of them.
 const MESSAGES: u64 = 12;
 
-const NETS: [&str; 4] = ["tcp", "tcp1", "tcp2", "tcp3"];
+/// The same for chains that only the check and the site's model examine.
+const MODELS: [u64; 2] = [60, 500];
+
+const NETS: [&str; 6] = ["tcp", "tcp1", "tcp2", "tcp3", "tcp4", "tcp5"];
 
 /// A drawn node, from which its document is written.
 #[derive(Clone, Default)]
@@ -165,6 +174,78 @@ fn routes(
         routes.push((net, gateway, hop, u32::from(random.one_in(5))));
     }
     routes
+}
+
+/// Draws a chain of routers over two to five hops: one or two routers of stage i join nets i and i + 1, and ends are on
+/// the first and the last net. A few routes are missing or have other hop counts or priorities.
+fn draw_chain(seed: u64) -> Vec<Draft> {
+    let mut random = Random::stream(seed, 92);
+    let hops = random.within(2, 5) as usize;
+    let mut drafts: Vec<Draft> = Vec::new();
+    // The net of an end, or the stage of a router, and the draft's number.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut stages: Vec<(usize, usize)> = Vec::new();
+    for net in [0, hops, 0, hops]
+        .into_iter()
+        .take(random.within(2, 4) as usize)
+    {
+        ends.push((net, drafts.len()));
+        drafts.push(Draft {
+            name: format!("end{}", drafts.len()),
+            nets: BTreeSet::from([net]),
+            drop_asym: random.one_in(4),
+            ..Draft::default()
+        });
+    }
+    for stage in 0..hops {
+        for _ in 0..random.within(1, 2) {
+            stages.push((stage, drafts.len()));
+            drafts.push(Draft {
+                name: format!("router{}", drafts.len()),
+                nets: BTreeSet::from([stage, stage + 1]),
+                routing: !random.one_in(25),
+                ..Draft::default()
+            });
+        }
+    }
+    let gateways = |stage: Option<usize>| {
+        let of_stage = stages.iter().filter(move |(its, _)| Some(*its) == stage);
+        of_stage.map(|(_, router)| *router).collect::<Vec<usize>>()
+    };
+    let mut connect = |from: usize, near: usize, stage: Option<usize>, net: usize| {
+        for router in gateways(stage) {
+            let hop = match random.below(12) {
+                0 => None,
+                1 => Some(1),
+                _ => Some(net.abs_diff(near) as u8),
+            };
+            if !random.one_in(16) {
+                let priority = u32::from(random.one_in(6));
+                drafts[from]
+                    .routes
+                    .push((net, nid(router, near), hop, priority));
+            }
+        }
+    };
+    for &(own, end) in &ends {
+        for net in (0..=hops).filter(|&net| net != own) {
+            let stage = if own == 0 {
+                Some(0)
+            } else {
+                own.checked_sub(1)
+            };
+            connect(end, own, stage, net);
+        }
+    }
+    for &(stage, router) in &stages {
+        for net in stage + 2..=hops {
+            connect(router, stage + 1, Some(stage + 1), net);
+        }
+        for net in 0..stage {
+            connect(router, stage, stage.checked_sub(1), net);
+        }
+    }
+    drafts
 }
 
 fn site(drafts: &[Draft], profile: Profile) -> Site {
@@ -313,9 +394,148 @@ fn answered(site: &Site, profile: Profile, seed: u64, troubles: &[Trouble]) -> V
     answered
 }
 
+/// What `fgr check` finds about the pairs of a drawn site, for the ends of each net as servers.
+struct Checked {
+    sites: BTreeMap<Net, (fgr::config::Site, Vec<Finding>)>,
+}
+
+impl Checked {
+    fn new(drafts: &[Draft], profile: Profile) -> Self {
+        let nodes = drafts.iter().enumerate().map(|(at, draft)| {
+            // A configuration rejects a route that is given twice; of two the first counts.
+            let (mut draft, mut known) = (draft.clone(), BTreeSet::new());
+            draft
+                .routes
+                .retain(|(net, gateway, ..)| known.insert((*net, gateway.clone())));
+            let config = lnet_config::parse(&draft.text(at, profile)).unwrap();
+            (draft.name.clone(), config)
+        });
+        let nodes: Vec<_> = nodes.collect();
+        let mut nets: BTreeSet<Net> = BTreeSet::new();
+        for (name, config) in &nodes {
+            if name.starts_with("end") {
+                nets.extend(config.nets.iter().map(|net| net.net));
+            }
+        }
+        let checked = nets.into_iter().map(|net| {
+            let site = fgr::config::Site::from_nodes(nodes.clone(), |other| other == net);
+            let findings = fgr::check::check(&site).findings;
+            (net, (site, findings))
+        });
+        Self {
+            sites: checked.collect(),
+        }
+    }
+
+    /// Returns whether messages from one end to another are lost on some path, now or after a failure of a router or of
+    /// one of its interfaces; `None` if the check does not say so, because the client of the pair has no route now.
+    fn loses(
+        &self,
+        (client, server): (&str, &str),
+        direction: Direction,
+        failed: Option<(&str, Option<Nid>, &[Nid])>,
+    ) -> Option<bool> {
+        let of = |site: &fgr::config::Site, name: &str| {
+            let node = site.nodes.iter().find(|node| node.name == name).unwrap();
+            (
+                site.class_of(node).name.clone(),
+                node.nids.iter().next().unwrap().net(),
+            )
+        };
+        let server_net = self.sites.values().find_map(|(site, _)| {
+            let node = site.nodes.iter().find(|node| node.name == server)?;
+            Some(node.nids.iter().next()?.net())
+        })?;
+        let (site, findings) = &self.sites[&server_net];
+        let ((client, session), (server, net)) = (of(site, client), of(site, server));
+        let mut mute = false;
+        let mut now = false;
+        let mut after = false;
+        for finding in findings {
+            match finding {
+                Finding::NoRoute { class, net: of, .. } if *class == client && *of == net => {
+                    mute = true
+                }
+                Finding::Lost {
+                    client: c,
+                    server: s,
+                    direction: d,
+                    when,
+                    loss,
+                    ..
+                } if *c == client && *s == server => {
+                    mute |=
+                        *when == When::Now && *d == Direction::Requests && *loss == Loss::NoRoute;
+                    now |= *when == When::Now && *d == direction;
+                    if let (When::After(failure), Some(failed)) = (when, failed) {
+                        after |= *d == direction && is_same(failure, failed, session, net);
+                    }
+                }
+                Finding::Unwatched {
+                    client: c,
+                    server: s,
+                    direction: d,
+                    failure,
+                    ..
+                } if *c == client && *s == server && *d == direction => {
+                    after |= failed.is_some_and(|failed| is_same(failure, failed, session, net));
+                }
+                _ => {}
+            }
+        }
+        match (mute, direction, failed) {
+            (true, Direction::Requests, _) => Some(true),
+            (true, ..) => None,
+            (_, _, None) => Some(now),
+            // A pair that loses messages now may lose them by another router than the failed one.
+            (_, _, Some(_)) if now && !after => None,
+            (_, _, Some(_)) => Some(after),
+        }
+    }
+}
+
+/// Returns whether a failure of the check is that of this router, or of this interface of it.
+fn is_same(
+    failure: &Failure,
+    (router, failed, nids): (&str, Option<Nid>, &[Nid]),
+    session: Net,
+    net: Net,
+) -> bool {
+    let Some(nid) = failed else {
+        return failure.kind == FailureKind::Router && failure.name == router;
+    };
+    let is_on = |net: Net| nids.iter().any(|nid| nid.net() == net);
+    let side = match nid.net() {
+        own if own == net => FailureKind::ServerSide,
+        own if own != session && !(is_on(net) && is_on(session)) => FailureKind::Between,
+        _ => FailureKind::ClientSide,
+    };
+    let with_nid = format!("{router} {nid}");
+    failure.kind == side && (failure.name == router || failure.name == with_nid)
+}
+
+/// Returns whether a message of some end may cross two routers.
+fn is_chain(drafts: &[Draft]) -> bool {
+    let leads = |gateway: &str, net: usize| {
+        let at = (0..drafts.len()).find(|&at| {
+            let mut nets = drafts[at].nets.iter();
+            nets.any(|&own| nid(at, own) == gateway)
+        });
+        at.is_none_or(|at| drafts[at].nets.contains(&net))
+    };
+    let mut routes = drafts.iter().flat_map(|draft| &draft.routes);
+    routes.any(|(net, gateway, ..)| !leads(gateway, *net))
+}
+
 /// Returns the differences in words, and counts the verdicts of each kind.
-fn differences(seed: u64, profile: Profile, counts: &mut BTreeMap<Verdict, u64>) -> Vec<String> {
-    let site = site(&draw(seed, !profile.is_lustre()), profile);
+fn differences(
+    seed: u64,
+    drafts: &[Draft],
+    profile: Profile,
+    counts: &mut BTreeMap<Verdict, u64>,
+) -> Vec<String> {
+    let site = site(drafts, profile);
+    let checked = Checked::new(drafts, profile);
     let mut wrong = Vec::new();
     for (failed, troubles) in failures(&site) {
         let seen = answered(&site, profile, seed, &troubles);
@@ -326,6 +546,14 @@ fn differences(seed: u64, profile: Profile, counts: &mut BTreeMap<Verdict, u64>)
                 .entry((from, to))
                 .or_insert_with(|| verdicts(&site, &failed, from, to));
             let (nid, verdict) = told[usize::from(ni)];
+            wrong.extend(differs_from_check(
+                seed,
+                &site,
+                &checked,
+                (from, to),
+                &failed,
+                verdict,
+            ));
             *counts.entry(verdict).or_default() += 1;
             let count = seen[number];
             // Unlike kernels, Finerail's own nodes try another path if a gateway is silent, and count a gateway as
@@ -346,12 +574,53 @@ fn differences(seed: u64, profile: Profile, counts: &mut BTreeMap<Verdict, u64>)
     wrong
 }
 
-fn agree(profile: Profile) {
+/// Returns in words how a verdict differs from what the check finds about the pair, as client and server and, in the
+/// other direction, as server and client.
+fn differs_from_check(
+    seed: u64,
+    site: &Site,
+    checked: &Checked,
+    (from, to): (usize, usize),
+    failed: &BTreeSet<Nid>,
+    verdict: Verdict,
+) -> Vec<String> {
+    let (from, to) = (&site.members[from], &site.members[to]);
+    let net = |member: &lnet_site::Member| member.nids().next().unwrap().net();
+    if net(from) == net(to) {
+        return Vec::new();
+    }
+    let router = failed.first().map(|nid| {
+        let owner = site
+            .members
+            .iter()
+            .find(|member| member.nids().any(|own| own == *nid));
+        let nids: Vec<Nid> = owner.unwrap().nids().collect();
+        (owner.unwrap(), nids)
+    });
+    let failure = router.as_ref().map(|(owner, nids)| {
+        let one = failed.first().copied().filter(|_| failed.len() == 1);
+        (owner.text.name.as_str(), one, nids.as_slice())
+    });
+    let (from, to) = (from.text.name.as_str(), to.text.name.as_str());
+    let ways = [
+        ((from, to), Direction::Requests),
+        ((to, from), Direction::ServerStarted),
+    ];
+    let found = ways.into_iter().filter_map(|(pair, direction)| {
+        let loses = checked.loses(pair, direction, failure)?;
+        (loses != (verdict != Verdict::All)).then(|| {
+            format!("seed {seed}, without {failed:?}: {from} to {to}: {verdict:?}, and the check says of {direction}: lost is {loses}")
+        })
+    });
+    found.collect()
+}
+
+fn agree(profile: Profile, draw: impl Fn(u64) -> Vec<Draft>, sites: [u64; 2]) {
     let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     let mut counts = BTreeMap::new();
     let mut wrong = Vec::new();
-    for seed in 0..SITES[usize::from(is_long)] {
-        wrong.extend(differences(seed, profile, &mut counts));
+    for seed in 0..sites[usize::from(is_long)] {
+        wrong.extend(differences(seed, &draw(seed), profile, &mut counts));
     }
     println!("{counts:?}");
     assert!(
@@ -368,10 +637,50 @@ fn agree(profile: Profile) {
 
 #[test]
 fn what_is_said_of_each_pair_is_what_kernels_do() {
-    agree(Profile::Lustre);
+    agree(Profile::Lustre, |seed| draw(seed, false), SITES);
 }
 
 #[test]
 fn what_is_said_of_each_pair_is_what_finerails_nodes_do() {
-    agree(Profile::Design);
+    agree(Profile::Design, |seed| draw(seed, true), SITES);
+}
+
+#[test]
+fn what_is_said_of_chains_of_routers_is_what_kernels_do_and_what_the_check_finds() {
+    agree(Profile::Lustre, draw_chain, CHAINS);
+}
+
+/// Chains without the simulator: the check and the site's model agree on each pair and each single failure.
+#[test]
+fn the_check_and_the_model_of_a_site_agree_on_chains() {
+    let (mut wrong, mut compared) = (Vec::new(), 0);
+    let is_long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
+    for seed in 0..MODELS[usize::from(is_long)] {
+        let drafts = draw_chain(seed);
+        let (site, checked) = (
+            site(&drafts, Profile::Lustre),
+            Checked::new(&drafts, Profile::Lustre),
+        );
+        for (failed, _) in failures(&site) {
+            let mut known = BTreeMap::new();
+            for (from, to, ni) in questions(&site) {
+                let pair = (from as usize, to as usize);
+                let told = known
+                    .entry(pair)
+                    .or_insert_with(|| verdicts(&site, &failed, pair.0, pair.1));
+                let (_, verdict) = told[usize::from(ni)];
+                compared += 1;
+                wrong.extend(differs_from_check(
+                    seed, &site, &checked, pair, &failed, verdict,
+                ));
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }

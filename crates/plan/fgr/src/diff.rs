@@ -2,12 +2,14 @@
 //! commands that remove the differences.
 //!
 //! The order of the commands keeps the node usable: parameters, nets, routes to add, routes to
-//! change, routes to remove. Nets outside the plan stay, because they may serve another purpose.
-//! Routes outside the plan are removed if they lead to a net of the plan.
+//! change, routes to remove, selection rules. Nets outside the plan stay, because they may serve
+//! another purpose. Routes and rules outside the plan are removed if they concern a net of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::{Config, RouteConfig};
+use lnet_config::{Config, Globals, RouteConfig};
+use lnet_policy::{Rule, RuleList};
+use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
 
 use crate::config::Timing;
@@ -21,15 +23,17 @@ pub struct Difference {
     pub commands: Vec<String>,
 }
 
-/// Compares the planned configuration with the running one, such as an export. Settings that an
-/// export does not mention have LNet's defaults: discovery on, asymmetric routes kept, no routing, a
-/// transaction timeout of 150 s.
+/// Compares the planned configuration with its selection rules with the running one, such as an
+/// export. Settings that an export does not mention have LNet's defaults: discovery on, asymmetric
+/// routes kept, no routing, a transaction timeout of 150 s. The intervals between pings of gateways,
+/// which `lnetctl` does not export, are compared if both configurations have them.
 #[must_use]
 pub fn differences(planned: &Config, running: &Config) -> Vec<Difference> {
     let mut found = Vec::new();
     parameters(planned, running, &mut found);
     nets(planned, running, &mut found);
     routes(planned, running, &mut found);
+    rules(planned, running, &mut found);
     found
 }
 
@@ -59,6 +63,7 @@ fn parameters(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
             ));
         }
     }
+    at_load(planned, running, found);
     let running_timeout = running.globals.transaction_timeout;
     let sizes = [
         (
@@ -86,11 +91,111 @@ fn parameters(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     }
 }
 
+/// Compares parameters that no command sets on a node that runs.
+fn at_load(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
+    type Of = fn(&Globals) -> Option<u32>;
+    let parameters: [(&str, Of); 3] = [
+        ("alive_router_check_interval", |all| {
+            all.alive_router_check_interval
+        }),
+        ("router_ping_timeout", |all| all.router_ping_timeout),
+        ("avoid_asym_router_failure", |all| {
+            all.avoid_asym_router_failure.map(u32::from)
+        }),
+    ];
+    for (name, of) in parameters {
+        if let (Some(wanted), Some(is)) = (of(&planned.globals), of(&running.globals))
+            && wanted != is
+        {
+            found.push(Difference {
+                what: format!(
+                    "{name} is {is}, planned {wanted}; no command sets it: change the file of module options or the \
+                     node's document, and load the module or start the node again"
+                ),
+                commands: Vec::new(),
+            });
+        }
+    }
+}
+
 fn parameter(name: &str, wanted: u32, is: &str) -> Difference {
     Difference {
         what: format!("{name} is {is}, planned {wanted}"),
         commands: vec![format!("lnetctl set {name} {wanted}")],
     }
+}
+
+/// Compares the selection rules. The commands first remove rules and then add rules at their places.
+fn rules(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
+    let (wanted, is) = (planned.rules.rules(), running.rules.rules());
+    let nets = planned.nets.iter().map(|net| net.net);
+    let nets: BTreeSet<Net> = nets
+        .chain(planned.routes.iter().map(|route| route.net))
+        .collect();
+    let left_alone = is
+        .iter()
+        .filter(|rule| !wanted.contains(rule) && !concerns(rule, &nets));
+    let left_alone = left_alone.count();
+    let mut kept: Vec<&Rule> = Vec::new();
+    let mut removed = Vec::new();
+    for (index, rule) in is.iter().enumerate() {
+        let is_planned = wanted.contains(rule);
+        let is_in_order = left_alone > 0
+            || kept
+                .last()
+                .is_none_or(|last| place(wanted, last) < place(wanted, rule));
+        if is_planned && is_in_order {
+            kept.push(rule);
+            continue;
+        }
+        let what = match is_planned {
+            true => "is not in the planned order",
+            false if concerns(rule, &nets) => "is not in the plan",
+            false => {
+                found.push(Difference {
+                    what: format!("rule {rule} concerns no net of the plan; left alone"),
+                    commands: Vec::new(),
+                });
+                continue;
+            }
+        };
+        removed.push(Difference {
+            what: format!("rule {rule} {what}"),
+            commands: vec![format!("lnetctl udsp del --idx {index}")],
+        });
+    }
+    // The highest index comes first, so that the others stay right.
+    removed.reverse();
+    found.append(&mut removed);
+    for (index, rule) in wanted.iter().enumerate() {
+        if !kept.contains(&rule) {
+            // With rules that are left alone the place among all rules does not matter.
+            let place = match left_alone {
+                0 if index < RuleList::MAX_LEN => format!(" --idx {index}"),
+                _ => String::new(),
+            };
+            found.push(Difference {
+                what: format!("no rule {rule}"),
+                commands: vec![format!("lnetctl udsp add {rule}{place}")],
+            });
+        }
+    }
+}
+
+fn place(rules: &[Rule], rule: &Rule) -> Option<usize> {
+    rules.iter().position(|other| other == rule)
+}
+
+/// Returns whether a rule can choose among paths to one of these nets.
+fn concerns(rule: &Rule, nets: &BTreeSet<Net>) -> bool {
+    let mut descriptors = rule.selector().descriptors().into_iter().flatten();
+    descriptors.any(|descriptor| {
+        let expression = match descriptor {
+            Descriptor::Net(net) => net,
+            Descriptor::Nid(nid) => nid.net(),
+        };
+        nets.iter().any(|&net| expression.matches(net))
+    })
 }
 
 fn nets(planned: &Config, running: &Config, found: &mut Vec<Difference>) {

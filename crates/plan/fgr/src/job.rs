@@ -1,12 +1,13 @@
 //! One job: the routers that it uses, its bandwidth, and better choices of nets or nodes.
 //!
 //! A job writes the same amount from each of its clients to each of its nets. Its busiest router
-//! and its hottest link limit its bandwidth:
+//! node, its hottest link and the adapters of its clients limit its bandwidth:
 //!
 //! ```text
 //!   units = clients × nets
-//!   routers:  units / clients of the busiest router × GB/s of a router
+//!   routers:  units / units of the busiest router node, over all its nets × GB/s of a router
 //!   links:    units / (units / GB/s) of the hottest link
+//!   clients:  clients × GB/s that one client injects
 //! ```
 //!
 //! Other jobs that share the routers and links are not considered.
@@ -17,6 +18,9 @@ use crate::evaluate::{Gateways, LinkLoads, Traffic, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
 use crate::topology::{Direction, Fabric, Link};
+
+/// GB/s that a router is assumed to forward: a node of Titan's time.
+pub const ROUTER_RATE: f64 = 2.6;
 
 /// A job on a machine with a plan.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +33,12 @@ pub struct Job<'a> {
     pub clients: &'a [usize],
     /// Indices of the nets to which the job writes. Only data nets count.
     pub nets: &'a [usize],
-    /// GB/s that one router forwards.
-    pub router_rate: f64,
+    /// GB/s that one router node forwards, if measured; otherwise the rate of the slower of its two
+    /// sides, or [`ROUTER_RATE`] if its interfaces have no rates. No router forwards more than its
+    /// slower side.
+    pub router_rate: Option<f64>,
+    /// GB/s that one client sends or receives, for clients whose interfaces have no rates.
+    pub client_rate: f64,
 }
 
 /// A router that the job uses.
@@ -50,6 +58,8 @@ pub enum Limit {
     Router,
     /// The hottest link.
     Link,
+    /// The adapters of the job's clients.
+    Client,
 }
 
 /// Bandwidth in one direction.
@@ -151,11 +161,20 @@ impl Job<'_> {
 
     fn bandwidth(&self, alone: &Plan, traffic: Traffic) -> Bandwidth {
         let units = (self.clients.len() * self.nets.len()) as f64;
-        let busiest = clients_of_routers(self.machine, alone, Gateways::Primary)
-            .into_iter()
-            .max();
-        let busiest = busiest.unwrap_or(0).max(1) as f64 / alone.parts() as f64;
-        let by_router = units / busiest * self.router_rate;
+        let loads = clients_of_routers(self.machine, alone, Gateways::Primary);
+        let mut of_nodes = vec![0; loads.len()];
+        for (node, load) in self.machine.nodes_of_routers().into_iter().zip(loads) {
+            of_nodes[usize::from(node)] += load;
+        }
+        let parts = alone.parts() as f64;
+        let by_node = of_nodes.into_iter().zip(&self.machine.routers);
+        let by_node = by_node.filter(|&(load, _)| load > 0).map(|(load, router)| {
+            let slower = self.machine.details.forwarding_rate(router.id);
+            let rate = self.router_rate.or(slower).unwrap_or(ROUTER_RATE);
+            let rate = rate.min(slower.unwrap_or(f64::INFINITY));
+            units / (load as f64 / parts) * rate
+        });
+        let by_router = by_node.fold(f64::INFINITY, f64::min);
         let loads = LinkLoads::new(self.machine, alone, Gateways::Primary, traffic);
         let mut hottest: Vec<_> = loads.loaded(&self.machine.fabric).collect();
         // Equally hot links are in order of their numbers.
@@ -170,16 +189,36 @@ impl Job<'_> {
         let by_link = hottest
             .first()
             .map_or(f64::INFINITY, |link| units / (link.1 / link.2));
-        let limit = if by_link < by_router {
-            Limit::Link
-        } else {
-            Limit::Router
-        };
+        let slowest = self
+            .clients
+            .iter()
+            .map(|&client| self.rate_of_client(client));
+        let by_clients = self.clients.len() as f64 * slowest.fold(f64::INFINITY, f64::min);
+        let limits = [
+            (Limit::Router, by_router),
+            (Limit::Link, by_link),
+            (Limit::Client, by_clients),
+        ];
+        // Of equal limits the first is named. There are three, so one is the lowest.
+        let lowest = limits.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let (limit, rate) = lowest.unwrap_or((Limit::Router, by_router));
         Bandwidth {
-            rate: by_link.min(by_router),
+            rate,
             limit,
             hottest,
         }
+    }
+
+    /// GB/s of the interfaces of a client.
+    fn rate_of_client(&self, client: usize) -> f64 {
+        let nics = self
+            .machine
+            .details
+            .nics_of(self.machine.clients[client].id);
+        let rates: Option<f64> = nics.iter().map(|nic| nic.rate).sum();
+        rates
+            .filter(|_| !nics.is_empty())
+            .unwrap_or(self.client_rate)
     }
 
     /// Part of the routers' bandwidth that the job can use on the worst of these nets.
@@ -336,11 +375,13 @@ impl Classes {
     }
 }
 
-/// The name of a link: its start and its end, or its number if the fabric has no coordinates.
+/// The name of a link: its start and its direction or end, in the terms of the fabric.
 #[must_use]
 pub fn link_name(fabric: &Fabric, link: Link) -> String {
-    let Fabric::Grid(grid, _) = fabric else {
-        return format!("link {}", link.0);
+    let grid = match fabric {
+        Fabric::Grid(grid, _) => grid,
+        Fabric::Dragonfly(dragonfly, _) => return dragonfly.link_name(link),
+        Fabric::FatTree(tree) => return tree.link_name(link),
     };
     let at = grid.describe(link);
     let position: Vec<String> = grid

@@ -49,6 +49,7 @@
 //! routers. Section numbers cite the planning description.
 
 mod assign;
+pub mod chain;
 pub mod check;
 pub mod config;
 mod costs;
@@ -71,6 +72,7 @@ pub mod rails;
 mod random;
 pub mod report;
 mod rule;
+pub mod serves;
 pub mod topology;
 mod transport;
 

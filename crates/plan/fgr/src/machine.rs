@@ -228,6 +228,23 @@ impl Machine {
         Some(Axes::of(&self.fabric)?.near_hops(vertex, home))
     }
 
+    /// The name of a router by its number, or the number if the machine gives no name.
+    #[must_use]
+    pub fn router_name(&self, id: u32) -> String {
+        let name = self.details.names.get(&id);
+        name.map_or_else(|| id.to_string(), |name| name.to_string())
+    }
+
+    /// Returns for each router the index of the first router that is the same node. A node that forwards
+    /// to several nets is a router of each of them.
+    #[must_use]
+    pub fn nodes_of_routers(&self) -> Vec<u16> {
+        let mut first: BTreeMap<u32, u16> = BTreeMap::new();
+        let routers = (0_u16..).zip(&self.routers);
+        let nodes = routers.map(|(index, router)| *first.entry(router.id).or_insert(index));
+        nodes.collect()
+    }
+
     /// The routers of a module.
     #[must_use]
     pub fn routers_of(&self, module: u16) -> &[Router] {

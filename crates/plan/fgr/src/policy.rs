@@ -149,10 +149,16 @@ impl Policy {
     ];
 
     /// Returns [`Self::FRONT`] for a machine. On a torus or mesh it adds `balanced` with at most 48
-    /// per cent of a router's clients on either side of it: equal loads with cooler reads.
+    /// per cent of a router's clients on either side of it: equal loads with cooler reads. On another
+    /// fabric the front is `nearest`, `balanced` and `spread`.
     #[must_use]
     pub fn front(machine: &Machine) -> Vec<Self> {
         let mut front = Self::FRONT.to_vec();
+        front.retain(|policy| policy.suits(&machine.fabric));
+        if front.is_empty() {
+            let by = Metric::Cost;
+            return vec![Self::Nearest { by }, Self::Balanced { by }, Self::SPREAD];
+        }
         let routers = machine
             .data_nets()
             .map(|net| machine.nets[net].routers.len());
@@ -186,6 +192,21 @@ impl Policy {
             }
             _ if pairs <= QUICK_PAIRS => Self::Balanced { by },
             _ => Self::Nearest { by },
+        }
+    }
+
+    /// Returns whether the policy can plan machines of this fabric: policies of windows, and limits on
+    /// the sides of a router, need a torus or mesh.
+    #[must_use]
+    pub const fn suits(self, fabric: &Fabric) -> bool {
+        match self {
+            Self::Printed { .. }
+            | Self::Strict { .. }
+            | Self::Sided { .. }
+            | Self::Slices { .. } => {
+                matches!(fabric, Fabric::Grid(..))
+            }
+            _ => true,
         }
     }
 

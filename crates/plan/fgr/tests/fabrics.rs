@@ -223,3 +223,26 @@ fn invalid_sizes_are_rejected() {
     );
     assert!(FatTree::new(Vec::new()).is_err());
 }
+
+#[test]
+fn a_path_has_only_links_that_may_carry_it_and_each_link_has_a_name_of_its_own() {
+    let (small, mut excluded) = (dragonfly(5, 4, 3), 0);
+    let fabric = Fabric::Dragonfly(small.clone(), Routing::Minimal);
+    for (from, to) in (0..20).flat_map(|a| (0..20).map(move |b| (Vertex(a), Vertex(b)))) {
+        for link in loads(&fabric, from, to).into_keys() {
+            assert!(small.may_carry(from, to, link, Routing::Minimal));
+        }
+        let links = (0..small.link_slots()).map(Link);
+        excluded += links
+            .filter(|link| !small.may_carry(from, to, *link, Routing::Minimal))
+            .count();
+    }
+    assert!(excluded > 10_000, "{excluded}");
+    let links = (0..small.link_slots()).map(Link);
+    let links: Vec<Link> = links
+        .filter(|link| small.capacity(*link).is_some())
+        .collect();
+    let names: std::collections::BTreeSet<String> =
+        links.iter().map(|link| small.link_name(*link)).collect();
+    assert_eq!(names.len(), links.len());
+}

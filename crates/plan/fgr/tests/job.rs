@@ -24,7 +24,8 @@ fn job<'a>(
         plan,
         clients,
         nets,
-        router_rate: 2.6,
+        router_rate: None,
+        client_rate: 1e9,
     }
 }
 
@@ -34,7 +35,7 @@ fn a_job_of_all_clients_has_the_figures_of_the_machine() {
     let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
     let all: Vec<usize> = (0..192).collect();
     let mut found = job(&machine, &plan, &all, &[0, 1]);
-    found.router_rate = 1e9;
+    found.router_rate = Some(1e9);
     let report = found.report().unwrap();
     let figures = Evaluation::new(&machine, &plan, Gateways::Primary);
     assert_eq!(

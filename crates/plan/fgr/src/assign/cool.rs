@@ -183,6 +183,12 @@ impl<'a> State<'a> {
         };
         let mut found = 0.0;
         let fabric = &self.context.machine.fabric;
+        // Most streams of a dragonfly are far from the link, and their paths need not be walked.
+        if let Fabric::Dragonfly(dragonfly, routing) = fabric
+            && !dragonfly.may_carry(from, to, hot, *routing)
+        {
+            return found;
+        }
         fabric.walk(from, to, &mut |link, part| {
             if link == hot {
                 found += part;

@@ -137,13 +137,49 @@ fn equal_loads(context: &Context<'_>, net: usize, by: Metric, vertices: &[Vertex
     let routers = router_vertices(context, net);
     // Clients are numbered in 32 bits, routers in 16.
     let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
+    let fabric = &context.machine.fabric;
+    let mut costs = columns(fabric, by, &routers, vertices);
+    if !matches!(fabric, Fabric::Grid(..)) {
+        break_ties(&mut costs, (&routers, vertices), clients);
+    }
     Transport {
         supplies: context.sites.iter().map(|site| site.clients).collect(),
-        costs: columns(&context.machine.fabric, by, &routers, vertices),
+        costs,
         base: vec![clients / count; routers.len()],
         extra: clients % count,
         sides: None,
     }
+}
+
+/// Scales the costs and adds a number below [`TIES`] to each, which spreads clients over routers at
+/// the same distance. Otherwise all clients of a group of a dragonfly would use the links to the group
+/// of one router. The sum of what is added is below one unit of cost, so that the total distance
+/// stays the lowest. Costs that would not fit stay as they are.
+fn break_ties(costs: &mut [u32], (routers, sites): (&[Vertex], &[Vertex]), clients: u32) {
+    /// Numbers that are added: enough to tell the routers of a net apart.
+    const TIES: u64 = 64;
+    /// Sums of two costs stay within 31 bits.
+    const COST_MAX: u64 = 1 << 30;
+    let scale = u64::from(clients) * TIES;
+    let highest = costs.iter().copied().max().unwrap_or(0);
+    if (u64::from(highest) + 1) * scale > COST_MAX {
+        return;
+    }
+    let pairs = routers
+        .iter()
+        .flat_map(|router| sites.iter().map(move |site| (router, site)));
+    for (cost, (router, site)) in costs.iter_mut().zip(pairs) {
+        let tie = mixed(u64::from(router.0) << 32 | u64::from(site.0)) % TIES;
+        // Checked above against 2^30.
+        *cost = (u64::from(*cost) * scale + tie) as u32;
+    }
+}
+
+/// Mixes the bits of a number (the finalizer of SplitMix64).
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
 }
 
 fn router_vertices(context: &Context<'_>, net: usize) -> Vec<Vertex> {

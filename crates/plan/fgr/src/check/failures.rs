@@ -38,17 +38,20 @@ pub enum FailureKind {
     ClientSide,
     /// A router's interface towards the servers.
     ServerSide,
+    /// A router's interface towards the next router of a chain.
+    Between,
     /// A leaf switch: all interfaces on a net behind the routers.
     Leaf,
 }
 
 impl FailureKind {
     /// All kinds of failures.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Router,
         Self::Module,
         Self::ClientSide,
         Self::ServerSide,
+        Self::Between,
         Self::Leaf,
     ];
 
@@ -60,6 +63,7 @@ impl FailureKind {
             Self::Module => "module",
             Self::ClientSide => "client side of router",
             Self::ServerSide => "server side of router",
+            Self::Between => "chain side of router",
             Self::Leaf => "leaf",
         }
     }
@@ -81,6 +85,8 @@ impl FailureKind {
             | (Self::ServerSide, Direction::ServerStarted) => (None, silent, finerail),
             (Self::ClientSide, Direction::ServerStarted)
             | (Self::ServerSide, Direction::Requests) => (None, reported, reported),
+            // Towards the next router the gateway is silent; towards the previous one its far side.
+            (Self::Between, _) => (None, reported.max(silent), reported),
         };
         Some(Unnoticed {
             shown: interval,
@@ -177,10 +183,8 @@ impl Tally {
 
 /// Returns every single failure that can affect a pair, each with the state that it leaves.
 pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failure, State)> {
-    let there = pair.client.routes(pair.net).iter();
-    let routes = there.chain(pair.server.routes(pair.session));
-    let routers = routes.filter_map(|route| index.router(route.gateway));
-    let numbers: BTreeSet<usize> = routers.map(|router| router.number).collect();
+    let mut numbers = index.on_the_way(pair.client, pair.net);
+    numbers.append(&mut index.on_the_way(pair.server, pair.session));
     let mut found = Vec::new();
     let mut blades: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for router in index.routers(&numbers) {
@@ -197,7 +201,7 @@ pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failu
         if let Some(blade) = router.blade {
             blades.entry(blade).or_default().insert(router.number);
         }
-        found.extend(sides(router, pair.net));
+        found.extend(sides(router, pair.net, pair.session));
     }
     found.extend(blades.into_iter().map(|(blade, dead)| {
         let failure = Failure {
@@ -226,27 +230,33 @@ pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failu
 }
 
 /// Returns the failures of a router's network adapters. NIDs of one LND with one address share an
-/// adapter.
-fn sides(router: &Router<'_>, server_net: Net) -> Vec<(Failure, State)> {
+/// adapter. An adapter is named by its NID if the router has several on the same side.
+fn sides(router: &Router<'_>, server_net: Net, session: Net) -> Vec<(Failure, State)> {
     let mut adapters: BTreeMap<(LndType, Option<IpAddr>, u32), BTreeSet<Nid>> = BTreeMap::new();
     for &nid in &router.nids {
         let adapter = (nid.net().lnd, nid.ip(), nid.number());
         adapters.entry(adapter).or_default().insert(nid);
     }
-    let failures = adapters.into_values().map(|nids| {
-        let is_server_side = nids.iter().any(|nid| nid.net() == server_net);
-        let kind = match is_server_side {
-            true => FailureKind::ServerSide,
-            false => FailureKind::ClientSide,
+    let side = |nids: &BTreeSet<Nid>| {
+        let is_on = |net: Net| nids.iter().any(|nid| nid.net() == net);
+        match router.nid_on(server_net).is_some() && router.nid_on(session).is_some() {
+            _ if is_on(server_net) => FailureKind::ServerSide,
+            false if !is_on(session) => FailureKind::Between,
+            _ => FailureKind::ClientSide,
+        }
+    };
+    let kinds: Vec<FailureKind> = adapters.values().map(side).collect();
+    let failures = adapters.into_values().zip(&kinds).map(|(nids, &kind)| {
+        let mut name = router.name.to_owned();
+        let same = kinds.iter().filter(|&&other| other == kind).count();
+        if let (2.., Some(nid)) = (same, nids.first()) {
+            name = format!("{name} {nid}");
+        }
+        let state = State {
+            nids,
+            ..State::default()
         };
-        let name = router.name.to_owned();
-        (
-            Failure { kind, name },
-            State {
-                nids,
-                ..State::default()
-            },
-        )
+        (Failure { kind, name }, state)
     });
     failures.collect()
 }

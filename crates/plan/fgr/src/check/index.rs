@@ -1,7 +1,8 @@
-//! The routers of a site by their NIDs, what is up after a failure, and which of a class's routes
-//! LNet takes.
+//! The routers of a site by their NIDs, what is up after a failure, and which of its routes a node
+//! takes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use lnet_config::RouteConfig;
 use lnet_policy::Selector;
@@ -11,11 +12,17 @@ use lnet_types::{Net, Nid};
 use crate::check::passage::Conversation;
 use crate::config::{Class, NodeRole, Site, SiteNode, address};
 
+/// The routes of a class by net.
+type Routes<'a> = Rc<BTreeMap<Net, Vec<&'a RouteConfig>>>;
+
 /// A class, its nodes, and its routes by net.
+#[derive(Clone)]
 pub(super) struct Party<'a> {
     pub(super) class: &'a Class,
     pub(super) nodes: Vec<&'a SiteNode>,
-    routes: BTreeMap<Net, Vec<&'a RouteConfig>>,
+    routes: Routes<'a>,
+    /// If the party is one router, its number.
+    router: Option<usize>,
 }
 
 impl<'a> Party<'a> {
@@ -27,7 +34,8 @@ impl<'a> Party<'a> {
         Self {
             class,
             nodes: Vec::new(),
-            routes,
+            routes: Rc::new(routes),
+            router: None,
         }
     }
 
@@ -41,16 +49,22 @@ impl<'a> Party<'a> {
 pub(super) struct Router<'a> {
     pub(super) name: &'a str,
     pub(super) blade: Option<&'a str>,
-    class: &'a Class,
+    /// The router as a sender of what it forwards.
+    pub(super) party: Party<'a>,
     pub(super) nids: Vec<Nid>,
     /// The number of the router.
     pub(super) number: usize,
 }
 
 impl Router<'_> {
-    /// Whether the router forwards to a net.
+    pub(super) fn forwards(&self) -> bool {
+        self.party.class.config.routing == Some(true)
+    }
+
+    /// Whether the router forwards to a net: it is on the net, or has a route to the net.
     pub(super) fn leads_to(&self, net: Net) -> bool {
-        self.class.config.routing == Some(true) && self.nid_on(net).is_some()
+        let has_way = self.nid_on(net).is_some() || !self.party.routes(net).is_empty();
+        self.forwards() && has_way
     }
 
     pub(super) fn nid_on(&self, net: Net) -> Option<Nid> {
@@ -69,36 +83,44 @@ pub(super) struct State {
     pub(super) net: Option<Net>,
 }
 
+/// Who pings an interface of a router.
+#[derive(Clone, Debug, Default)]
+struct Pingers {
+    /// Whether a node pings that is no router.
+    by_ends: bool,
+    /// Whether another node than a client pings, also while no client is up.
+    is_early: bool,
+    /// The routers that ping.
+    routers: BTreeSet<usize>,
+}
+
 /// The routers of one or several sites.
 pub(super) struct Index<'a> {
     nodes: Vec<Router<'a>>,
     by_nid: BTreeMap<Nid, usize>,
     /// The interfaces of routers that some node pings. The others count as down once LNet's window
     /// has passed.
-    pinged: BTreeSet<Nid>,
-    /// Those that other nodes than clients ping, also while no client is up.
-    pinged_early: BTreeSet<Nid>,
+    pinged: BTreeMap<Nid, Pingers>,
 }
 
 impl<'a> Index<'a> {
     /// Indexes the nodes of these sites that a route of `routes` names. A node of a later site
     /// replaces the node of an earlier site.
     pub(super) fn new(sites: &[&'a Site], routes: &[&Site]) -> Self {
-        let used = routes.iter().flat_map(|site| parties(site));
-        let used: Vec<&Class> = used.map(|party| party.class).collect();
+        let used: Vec<Party<'_>> = routes.iter().flat_map(|site| parties(site)).collect();
         let wanted: BTreeSet<Nid> = used
             .iter()
-            .flat_map(|class| &class.config.routes)
+            .flat_map(|party| &party.class.config.routes)
             .map(|route| route.gateway)
             .collect();
         let addresses: BTreeSet<Nid> = wanted.iter().map(|&nid| address(nid)).collect();
         let mut index = Self {
             nodes: Vec::new(),
             by_nid: BTreeMap::new(),
-            pinged: BTreeSet::new(),
-            pinged_early: BTreeSet::new(),
+            pinged: BTreeMap::new(),
         };
         for site in sites {
+            let classes: Vec<Party<'_>> = site.classes.iter().map(Party::new).collect();
             for node in &site.nodes {
                 let may_be = node.nids.addresses().any(|nid| addresses.contains(&nid));
                 if !may_be || !node.nids.iter().any(|nid| wanted.contains(&nid)) {
@@ -111,47 +133,83 @@ impl<'a> Index<'a> {
                 index.nodes.push(Router {
                     name: &node.name,
                     blade: node.blade.as_deref(),
-                    class: site.class_of(node),
+                    party: Party {
+                        router: Some(number),
+                        ..classes[node.class].clone()
+                    },
                     nids: node.nids.iter().collect(),
                     number,
                 });
             }
         }
-        for class in used {
-            index.add_pings_of(class);
+        for party in &used {
+            index.add_pings_of(party);
         }
         index
     }
 
     /// A node pings the NIDs that its routes name and, with discovery, the other NIDs of the same
     /// routers that it can reach.
-    fn add_pings_of(&mut self, class: &Class) {
+    fn add_pings_of(&mut self, party: &Party<'_>) {
+        let class = party.class;
+        if !asks_gateways(class) {
+            return;
+        }
+        let own: BTreeSet<usize> = match class.role {
+            NodeRole::Router if !class.config.routes.is_empty() => {
+                let nids = party.nodes.iter().flat_map(|node| node.nids.iter());
+                nids.filter_map(|nid| self.by_nid.get(&nid).copied())
+                    .collect()
+            }
+            _ => BTreeSet::new(),
+        };
         for route in &class.config.routes {
             if !is_on(class, route.gateway.net()) {
                 continue;
             }
-            let router = self.by_nid.get(&route.gateway);
+            let router = self.by_nid.get(&route.gateway).copied();
             let others = router.filter(|_| discovers(class));
-            let others = others.map_or(&[][..], |&router| &self.nodes[router].nids[..]);
+            let others = others.map_or(&[][..], |router| &self.nodes[router].nids[..]);
             let others = others.iter().copied();
             let others = others.filter(|nid| is_on(class, nid.net()));
             let pinged: Vec<Nid> = others.chain([route.gateway]).collect();
-            if class.role != NodeRole::Client {
-                self.pinged_early.extend(&pinged);
+            for nid in pinged {
+                let pingers = self.pinged.entry(nid).or_default();
+                // No router pings itself.
+                let routers = own.iter().copied().filter(|&own| Some(own) != router);
+                pingers.routers.extend(routers);
+                pingers.by_ends |= own.is_empty();
+                pingers.is_early |= class.role != NodeRole::Client;
             }
-            self.pinged.extend(pinged);
         }
+    }
+
+    /// Returns whether a node pings this interface, so that it does not count as down.
+    fn is_heard(&self, nid: Nid, state: &State) -> bool {
+        let Some(pingers) = self.pinged.get(&nid) else {
+            return false;
+        };
+        let reaches = |&router: &usize| self.is_router_on(router, nid.net(), state);
+        pingers.by_ends || pingers.routers.iter().any(reaches)
+    }
+
+    /// Returns whether a router has a working interface on a net.
+    pub(super) fn is_router_on(&self, router: usize, net: Net, state: &State) -> bool {
+        let mut nids = self.nodes[router].nids.iter();
+        nids.any(|&nid| nid.net() == net && self.works(nid, state))
     }
 
     /// Returns whether the server of a conversation has no usable route to the client's net until a
     /// client on this net has pinged the routers.
     pub(super) fn waits_at_start(&self, talk: &Conversation<'_>) -> bool {
         let routes = talk.server.routes(talk.session);
-        let mut far = routes.iter().filter_map(|route| {
+        let far = routes.iter().filter_map(|route| {
             let router = self.router(route.gateway)?;
             router.nid_on(talk.session)
         });
-        !routes.is_empty() && !far.any(|nid| self.pinged_early.contains(&nid))
+        let far: Vec<Nid> = far.collect();
+        let is_early = |nid: &Nid| self.pinged.get(nid).is_some_and(|pingers| pingers.is_early);
+        !far.is_empty() && !far.iter().any(is_early)
     }
 
     /// Returns whether a net has a single router, which has no other to ask whether the net works.
@@ -165,9 +223,33 @@ impl<'a> Index<'a> {
         self.by_nid.get(&nid).map(|&number| &self.nodes[number])
     }
 
+    /// Returns the router with this number.
+    pub(super) fn numbered(&self, number: usize) -> &Router<'a> {
+        &self.nodes[number]
+    }
+
     /// Returns the routers with these numbers.
     pub(super) fn routers(&self, numbers: &BTreeSet<usize>) -> impl Iterator<Item = &Router<'a>> {
         numbers.iter().map(|&number| &self.nodes[number])
+    }
+
+    /// Returns the routers that messages of a party to a net may cross: its gateways and, behind
+    /// those that are not on the net, their gateways.
+    pub(super) fn on_the_way(&self, party: &Party<'_>, net: Net) -> BTreeSet<usize> {
+        let gateways = |party: &Party<'_>| -> Vec<usize> {
+            let routes = party.routes(net).iter();
+            let found = routes.filter_map(|route| self.by_nid.get(&route.gateway));
+            found.copied().collect()
+        };
+        let mut found = BTreeSet::new();
+        let mut open = gateways(party);
+        while let Some(number) = open.pop() {
+            let router = &self.nodes[number];
+            if found.insert(number) && router.nid_on(net).is_none() {
+                open.extend(gateways(&router.party));
+            }
+        }
+        found
     }
 
     /// Returns whether an interface of a router works.
@@ -179,45 +261,73 @@ impl<'a> Index<'a> {
         !dead && !state.nids.contains(&nid) && state.net != Some(nid.net())
     }
 
+    /// Returns whether the gateway of a route is on the net of the route.
+    pub(super) fn is_single_hop(&self, route: &RouteConfig) -> bool {
+        let router = self.router(route.gateway);
+        router.is_none_or(|router| router.nid_on(route.net).is_some())
+    }
+
     /// Returns the router's interface on a net if the interface works but no node pings it, so that
     /// it counts as down.
     pub(super) fn quiet(&self, router: &Router<'_>, net: Net) -> Option<Nid> {
         let nid = router.nid_on(net)?;
-        (!self.pinged.contains(&nid)).then_some(nid)
+        (!self.is_heard(nid, &State::default())).then_some(nid)
+    }
+
+    /// Returns whether messages of a class reach a gateway. With discovery the class knows all
+    /// interfaces of the router, and any of them on the gateway's net will do.
+    pub(super) fn takes(&self, class: &Class, gateway: Nid, state: &State) -> bool {
+        let of_router = || self.by_nid.get(&gateway);
+        let on_net = |&router: &usize| self.is_router_on(router, gateway.net(), state);
+        self.works(gateway, state) || discovers(class) && of_router().is_some_and(on_net)
     }
 
     /// Returns whether LNet uses a route once it has noticed what is down. The far side counts if
     /// the route has one hop, or if the router is known to be on the net.
-    fn is_usable(&self, class: &Class, route: &RouteConfig, state: &State) -> bool {
-        let near = route.gateway.net();
-        let Some(router) = self.router(route.gateway) else {
+    fn is_usable(&self, party: &Party<'_>, route: &RouteConfig, state: &State) -> bool {
+        let (class, near) = (party.class, route.gateway.net());
+        let gateway = self.router(route.gateway);
+        let Some(router) = gateway.filter(|gateway| Some(gateway.number) != party.router) else {
             return false;
         };
-        if !is_on(class, near) || !self.works(route.gateway, state) {
+        let is_near_up = match party.router {
+            Some(own) => self.is_router_on(own, near, state),
+            None => is_on(class, near),
+        };
+        if !is_near_up || !asks_gateways(class) {
+            return is_near_up;
+        }
+        if !self.takes(class, route.gateway, state) || !router.forwards() {
             return false;
         }
-        let far = router.nid_on(route.net);
-        let is_far_up = far.is_some_and(|nid| self.works(nid, state) && self.pinged.contains(&nid));
-        let counts = route.hop == Some(1) || far.is_some();
-        router.class.config.routing == Some(true) && (is_far_up || !counts)
+        let is_watched = class.config.globals.avoid_asym_router_failure != Some(false);
+        let counts = route.hop == Some(1) || router.nid_on(route.net).is_some();
+        let mut far = router.nids.iter().filter(|nid| nid.net() == route.net);
+        !(is_watched && counts)
+            || far.any(|&nid| self.works(nid, state) && self.is_heard(nid, state))
     }
 
-    /// Returns the gateways that a class's messages to a net may take, those of `preferred` first.
-    /// If `source` is given, the messages leave from an interface on `source`.
+    /// Returns the gateways that a node's messages to a net may take, those of `preferred` first.
+    /// If `source` is given, the messages leave from an interface on `source`. A router does not
+    /// give a message back to the router `from` that it came from.
     pub(super) fn best(
         &self,
         party: &Party<'_>,
         net: Net,
         source: Option<Net>,
+        from: Option<usize>,
         preferred: &[Nid],
         state: &State,
     ) -> Vec<Nid> {
         let is_from_source =
             |route: &RouteConfig| source.is_none_or(|net| route.gateway.net() == net);
+        let is_onward = |route: &RouteConfig| {
+            from.is_none() || self.by_nid.get(&route.gateway) != from.as_ref()
+        };
         let routes = party.routes(net).iter();
         let usable: Vec<_> = routes
-            .filter(|route| is_from_source(route))
-            .filter(|route| self.is_usable(party.class, route, state))
+            .filter(|route| is_from_source(route) && is_onward(route))
+            .filter(|route| self.is_usable(party, route, state))
             .collect();
         let key = |route: &RouteConfig| {
             let is_preferred = preferred.contains(&route.gateway);
@@ -287,6 +397,11 @@ impl<'a> Index<'a> {
 /// Returns whether a class has an interface on a net.
 pub(super) fn is_on(class: &Class, net: Net) -> bool {
     class.config.nets.iter().any(|local| local.net == net)
+}
+
+/// Returns whether the nodes of a class ping their gateways; without pings each route counts as up.
+fn asks_gateways(class: &Class) -> bool {
+    class.config.globals.alive_router_check_interval != Some(0)
 }
 
 /// Returns whether discovery is on. It is on by default.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!             requests: best usable route of the client to the server's net
-//!   client ──────────────▶ router ──────────────▶ server
+//!   client ──────────────▶ router ──────────────▶ server        or a chain of routers
 //!          ◀────────────── router ◀──────────────
 //!             what servers start: best usable route of the server to the net of the client's NID that
 //!             it knows; bulk data and lock callbacks are of this kind
@@ -31,6 +31,7 @@
 
 mod failures;
 mod index;
+mod onward;
 mod passage;
 mod rollout;
 
@@ -92,6 +93,37 @@ pub enum Finding {
         /// The node with the NID of the gateway.
         node: String,
     },
+    /// A route says that one hop is left, and the gateway is not on the net, so that LNet never
+    /// uses the route.
+    #[error("{class}: {net} by {gateway} is always down: 'hop: 1', but {node} is not on {net}")]
+    WrongHop {
+        /// The class.
+        class: String,
+        /// The net.
+        net: Net,
+        /// The gateway.
+        gateway: Nid,
+        /// The node with the NID of the gateway.
+        node: String,
+    },
+    /// An adapter of a router in a chain fails, and LNet does not notice this, because it watches
+    /// the far side of a gateway only if the gateway is on the net of the route.
+    #[error(
+        "{client} and {server} on {net}: {direction} are lost from the failure of {failure} until it is repaired: LNet \
+         watches the far side of a router over one hop only"
+    )]
+    Unwatched {
+        /// The client's class.
+        client: String,
+        /// The server's class.
+        server: String,
+        /// The server's net.
+        net: Net,
+        /// Which messages.
+        direction: Direction,
+        /// The failure.
+        failure: Failure,
+    },
     /// The class has no interface on the net of a gateway.
     #[error("{class}: {net} by {gateway}, but it has no interface on the net of this gateway")]
     FarGateway {
@@ -145,6 +177,9 @@ pub enum Finding {
         forward: String,
         /// The routers of messages that the server starts.
         back: String,
+        /// Whether one of the two drops messages from routers by which it has no route
+        /// (`drop_asym_route`), so that another failure may lose messages.
+        drops: bool,
     },
     /// Several routes are equally good primaries, and messages are spread over them.
     #[error("{class}: {net} has {count} primaries, which share its messages")]
@@ -179,7 +214,13 @@ impl Finding {
     /// Returns whether the finding is an error; otherwise it is only doubtful.
     #[must_use]
     pub const fn is_error(&self) -> bool {
-        !matches!(self, Self::SharedPrimary { .. } | Self::HopUnset { .. })
+        !matches!(
+            self,
+            Self::SharedPrimary { .. }
+                | Self::HopUnset { .. }
+                | Self::Unwatched { .. }
+                | Self::Asymmetric { drops: false, .. }
+        )
     }
 }
 
@@ -229,6 +270,23 @@ pub enum Loss {
         /// The router.
         router: String,
     },
+    /// A router of a chain has no usable route.
+    #[error("{router} has no usable route to {net}")]
+    NoWayOn {
+        /// The router.
+        router: String,
+        /// The net.
+        net: Net,
+    },
+    /// Routers of a chain send messages in a circle, or the chain is too long.
+    #[error("{router} gets them again, or the chain is too long")]
+    Circle {
+        /// The router.
+        router: String,
+    },
+    /// The response is lost on its way back through a chain.
+    #[error("of the responses: {0}")]
+    Answer(Box<Self>),
     /// The receiver drops messages from this router because it has no route back by it
     /// (`drop_asym_route`).
     #[error(
@@ -293,10 +351,7 @@ impl Report {
 #[must_use]
 pub fn check(site: &Site) -> Report {
     let index = Index::new(&[site], &[site]);
-    let timing = Timing {
-        transaction_timeout: transaction_timeout(site),
-        ..site.timing
-    };
+    let timing = timing(site);
     let mut check = Check {
         index: &index,
         report: Report {
@@ -325,15 +380,31 @@ pub fn check(site: &Site) -> Report {
     check.complete(timing)
 }
 
-/// Returns the longest transaction timeout of the clients and servers, in seconds.
-fn transaction_timeout(site: &Site) -> u32 {
-    let ends = site
-        .classes
-        .iter()
-        .filter(|class| class.role != NodeRole::Router);
-    let set = ends.map(|class| class.config.globals.transaction_timeout);
-    let usual = site.timing.transaction_timeout;
-    set.map(|set| set.unwrap_or(usual)).max().unwrap_or(usual)
+/// Returns how the nodes of a site watch their gateways: for each parameter the longest time that the
+/// configuration of a node gives, otherwise that of the site; the transaction timeout of clients and
+/// servers.
+fn timing(site: &Site) -> Timing {
+    let longest = |usual: u32, of: fn(&Class) -> Option<u32>| {
+        let set = site.classes.iter().map(|class| of(class).unwrap_or(usual));
+        set.max().unwrap_or(usual)
+    };
+    let Timing {
+        check_interval,
+        ping_timeout,
+        transaction_timeout,
+    } = site.timing;
+    Timing {
+        check_interval: longest(check_interval, |class| {
+            class.config.globals.alive_router_check_interval
+        }),
+        ping_timeout: longest(ping_timeout, |class| {
+            class.config.globals.router_ping_timeout
+        }),
+        transaction_timeout: longest(transaction_timeout, |class| match class.role {
+            NodeRole::Router => Some(0),
+            _ => class.config.globals.transaction_timeout,
+        }),
+    }
 }
 
 fn with_role<'a>(parties: &'a [Party<'a>], role: NodeRole) -> impl Iterator<Item = &'a Party<'a>> {
@@ -375,6 +446,14 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
                 gateway,
                 node: router.name.to_owned(),
             }),
+            Some(router) if route.hop == Some(1) && router.nid_on(net).is_none() => {
+                findings.push(Finding::WrongHop {
+                    class: name(),
+                    net,
+                    gateway,
+                    node: router.name.to_owned(),
+                });
+            }
             Some(router) => {
                 if let Some(quiet) = index.quiet(router, net) {
                     findings.push(Finding::QuietRoute {
@@ -391,7 +470,7 @@ fn routes(index: &Index<'_>, class: &Class, findings: &mut Vec<Finding>) {
         .config
         .routes
         .iter()
-        .filter(|route| route.hop.is_none());
+        .filter(|route| route.hop.is_none() && index.is_single_hop(route));
     match unset.count() {
         0 => {}
         routes => findings.push(Finding::HopUnset {
@@ -480,13 +559,18 @@ impl Check<'_> {
     /// directions.
     fn healthy(&mut self, talk: &Conversation<'_>, usual: &[(Direction, Passages); 2]) {
         self.report.states += 1;
-        let [forward, back] = usual.each_ref().map(|(_, passages)| {
-            let gateways = passages.gateways.iter();
-            let routers = gateways.filter_map(|&gateway| self.index.router(gateway));
+        let [forward, back] = usual.each_ref().map(|(direction, passages)| {
+            let crossed = talk.crossed(self.index, *direction, passages);
+            let routers = self.index.routers(&crossed);
             routers.map(|router| router.name).collect::<BTreeSet<_>>()
         });
-        if forward.len() > 1 {
-            let (class, net, count) = (talk.client.class.name.clone(), talk.net, forward.len());
+        let [(_, requests), _] = usual;
+        let gateways = requests.gateways.iter();
+        let routers = gateways.filter_map(|&gateway| self.index.router(gateway));
+        let routers: BTreeSet<usize> = routers.map(|router| router.number).collect();
+        if routers.len() > 1 {
+            let (class, net) = (talk.client.class.name.clone(), talk.net);
+            let count = routers.len();
             self.report
                 .findings
                 .push(Finding::SharedPrimary { class, net, count });
@@ -499,10 +583,14 @@ impl Check<'_> {
                 net: talk.net,
                 forward: joined(forward),
                 back: joined(back),
+                drops: [talk.client, talk.server]
+                    .iter()
+                    .any(|party| party.class.config.globals.drop_asym_route == Some(true)),
             });
         }
         for (direction, passages) in usual {
-            let loss = talk.loss(self.index, *direction, passages, &State::default());
+            let calm = State::default();
+            let loss = talk.loss(self.index, *direction, passages, &calm, &calm);
             self.found_loss(talk, *direction, || When::Now, loss);
         }
     }
@@ -517,9 +605,10 @@ impl Check<'_> {
         state: &State,
     ) {
         let pairs = talk.client.nodes.len() as u64 * talk.server.nodes.len() as u64;
-        let unnoticed = talk.loss(self.index, direction, usual, state);
+        let calm = State::default();
+        let unnoticed = talk.loss(self.index, direction, usual, &calm, state);
         let evading = talk.passages(self.index, direction, state);
-        let noticed = talk.loss(self.index, direction, &evading, state);
+        let noticed = talk.loss(self.index, direction, &evading, state, state);
         if unnoticed.is_some() || noticed.is_some() {
             self.tally.add(failure, direction, pairs, noticed.is_some());
         }
@@ -527,9 +616,19 @@ impl Check<'_> {
             // No route leads to servers whose leaf switch is dead.
             return;
         }
+        if noticed.is_some() && self.is_unwatched(talk, failure, state) {
+            self.report.findings.push(Finding::Unwatched {
+                client: talk.client.class.name.clone(),
+                server: talk.server.class.name.clone(),
+                net: talk.net,
+                direction,
+                failure: failure.clone(),
+            });
+            return;
+        }
         self.found_loss(talk, direction, || When::After(failure.clone()), noticed);
         if !evading.gateways.is_empty() {
-            let returning = talk.loss(self.index, direction, &evading, &State::default());
+            let returning = talk.loss(self.index, direction, &evading, state, &calm);
             self.found_loss(
                 talk,
                 direction,
@@ -537,6 +636,17 @@ impl Check<'_> {
                 returning,
             );
         }
+    }
+
+    /// Returns whether a failure of an adapter concerns a router of a chain: a router that is not on
+    /// both nets of the pair.
+    fn is_unwatched(&self, talk: &Conversation<'_>, failure: &Failure, state: &State) -> bool {
+        let routers = state.nids.iter().filter_map(|&nid| self.index.router(nid));
+        let is_adapter = !matches!(failure.kind, FailureKind::Router | FailureKind::Module);
+        let mut chained = routers.filter(|router| {
+            router.nid_on(talk.net).is_none() || router.nid_on(talk.session).is_none()
+        });
+        is_adapter && chained.next().is_some()
     }
 
     fn found_loss(
@@ -606,7 +716,7 @@ impl Talk {
 fn conversations(index: &Index<'_>, client: &Party<'_>, server: &Party<'_>, net: Net) -> Vec<Talk> {
     let mut found = Vec::new();
     for by_client in index.preferences(client, server, net) {
-        let first = index.best(client, net, None, &by_client, &State::default());
+        let first = index.best(client, net, None, None, &by_client, &State::default());
         let sessions: BTreeSet<Net> = first.iter().map(|gateway| gateway.net()).collect();
         for session in sessions {
             for by_server in index.preferences(server, client, session) {

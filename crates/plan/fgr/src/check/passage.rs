@@ -7,12 +7,16 @@
 //!     └ takes the best of the routes that it believes usable        └ answers the same way back
 //! ```
 //!
-//! The response takes the router of the request. It arrives if the request
-//! arrived: the interfaces are the same, and the sender has the route.
+//! The response takes the last router of the request. If that router is also the first, the response
+//! arrives if the request arrived: the interfaces are the same, and the sender has the route. In a
+//! chain of routers, the last router chooses the way back like any sender.
+
+use std::collections::BTreeSet;
 
 use lnet_types::{Net, Nid};
 
-use crate::check::index::{Index, Party, State, discovers};
+use crate::check::index::{Index, Party, Router, State, discovers};
+use crate::check::onward::{Journey, Trip};
 use crate::check::{Direction, Loss};
 
 /// The gateways that messages of one direction may take.
@@ -57,7 +61,7 @@ impl Conversation<'_> {
         view: &State,
     ) -> Passages {
         let (from, _, target, source, preferred) = self.ends(direction);
-        let best = |source| index.best(from, target, source, preferred, view);
+        let best = |source| index.best(from, target, source, None, preferred, view);
         let mut passages = Passages {
             gateways: best(Some(source)),
             elsewhere: None,
@@ -74,48 +78,103 @@ impl Conversation<'_> {
         passages
     }
 
-    /// Returns why messages by at least some of the gateways are lost if `state` is down.
+    /// Returns why messages by at least some of the gateways are lost if `real` is down and routers
+    /// believe `view` to be down.
     pub(super) fn loss(
         &self,
         index: &Index<'_>,
         direction: Direction,
         passages: &Passages,
+        view: &State,
         real: &State,
     ) -> Option<Loss> {
-        let (_, to, target, session, _) = self.ends(direction);
+        let (from, to, target, session, _) = self.ends(direction);
         if passages.gateways.is_empty() {
             return Some(match passages.elsewhere {
                 Some(other) => Loss::SourceKept { session, other },
                 None => Loss::NoRoute,
             });
         }
+        let trip = Trip {
+            to,
+            target,
+            view,
+            real,
+        };
         let mut gateways = passages.gateways.iter();
-        gateways.find_map(|&gateway| loss(index, gateway, to, target, real))
+        gateways.find_map(|&gateway| loss(index, gateway, from, trip))
+    }
+
+    /// Returns the routers that messages cross if nothing has failed.
+    pub(super) fn crossed(
+        &self,
+        index: &Index<'_>,
+        direction: Direction,
+        passages: &Passages,
+    ) -> BTreeSet<usize> {
+        let (_, to, target, _, _) = self.ends(direction);
+        let calm = State::default();
+        let trip = Trip {
+            to,
+            target,
+            view: &calm,
+            real: &calm,
+        };
+        let gateways = passages.gateways.iter();
+        let first = gateways.filter_map(|&gateway| index.router(gateway));
+        let crossed = first.flat_map(|router| match router.nid_on(target) {
+            Some(_) => BTreeSet::from([router.number]),
+            None => Journey::follow(index, trip, router.number).crossed,
+        });
+        crossed.collect()
     }
 }
 
-fn loss(
-    index: &Index<'_>,
-    gateway: Nid,
-    to: &Party<'_>,
-    target: Net,
-    real: &State,
-) -> Option<Loss> {
-    let router = index.router(gateway)?;
-    let name = || router.name.to_owned();
-    let sender = router.nid_on(target);
-    let Some(sender) = sender.filter(|&nid| index.works(nid, real)) else {
-        return Some(Loss::NotForwarded { router: name() });
+fn loss(index: &Index<'_>, gateway: Nid, from: &Party<'_>, trip: Trip<'_>) -> Option<Loss> {
+    let (router, origin) = (index.router(gateway)?, gateway.net());
+    if !index.takes(from.class, gateway, trip.real) {
+        let router = router.name.to_owned();
+        return Some(Loss::NotForwarded { router });
+    }
+    if router.nid_on(trip.target).is_some() {
+        return delivered(index, router, trip, origin);
+    }
+    let there = Journey::follow(index, trip, router.number);
+    let last = there.last.iter().map(|&last| index.numbered(last));
+    let back = Trip {
+        to: from,
+        target: origin,
+        ..trip
     };
-    if !index.works(gateway, real) {
-        return Some(Loss::NotForwarded { router: name() });
-    }
-    if !index.accepts(to, gateway.net(), sender) {
-        return Some(Loss::Dropped {
-            by: to.class.name.clone(),
-            router: name(),
+    let mut ends = last.filter_map(|last| {
+        delivered(index, last, trip, origin).or_else(|| answer(index, last, back, trip.target))
+    });
+    there.loss.or_else(|| ends.next())
+}
+
+/// Returns why a receiver does not get messages from `origin` by this last router.
+fn delivered(index: &Index<'_>, last: &Router<'_>, trip: Trip<'_>, origin: Net) -> Option<Loss> {
+    let router = || last.name.to_owned();
+    let nids = last.nids.iter().copied();
+    let mut senders = nids.filter(|nid| nid.net() == trip.target && index.works(*nid, trip.real));
+    let Some(sender) = senders.next() else {
+        return Some(Loss::NotForwarded { router: router() });
+    };
+    match index.accepts(trip.to, origin, sender) {
+        true => None,
+        false => Some(Loss::Dropped {
+            by: trip.to.class.name.clone(),
+            router: router(),
             sender,
-        });
+        }),
     }
-    None
+}
+
+/// Returns why the response that the last router of a request gets is lost on its way back.
+fn answer(index: &Index<'_>, last: &Router<'_>, back: Trip<'_>, origin: Net) -> Option<Loss> {
+    let journey = Journey::follow(index, back, last.number);
+    let firsts = journey.last.iter().map(|&first| index.numbered(first));
+    let mut ends = firsts.filter_map(|first| delivered(index, first, back, origin));
+    let loss = journey.loss.or_else(|| ends.next())?;
+    Some(Loss::Answer(Box::new(loss)))
 }

@@ -202,7 +202,7 @@ fn on_every_net(
             let talk = talk.as_conversation(client, server, net);
             for direction in Direction::ALL {
                 let passages = talk.passages(index, direction, &calm);
-                let loss = talk.loss(index, direction, &passages, &calm);
+                let loss = talk.loss(index, direction, &passages, &calm, &calm);
                 let lost = loss.map(|loss| lost(&talk, direction, When::Now, loss));
                 lost.into_iter().for_each(&mut *each);
             }

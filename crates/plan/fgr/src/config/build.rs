@@ -6,13 +6,13 @@ use lnet_config::{Buffers, Config, Globals, RouteConfig};
 use lnet_policy::{Rule, RuleList};
 use lnet_types::{Net, Nid};
 
-use crate::config::files::is_file_name;
 use crate::config::interfaces::{Interfaces, OnNet, nets};
 use crate::config::rules;
 use crate::config::scheme::{BackupPriority, Form, Scheme, Server, Slots, slots};
 use crate::config::slot_routers::SlotRouters;
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
+use crate::input::is_file_name;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::problem::shown;

@@ -28,11 +28,15 @@ use crate::config::scheme::Server;
 use crate::config::siblings::Siblings;
 use crate::config::text::yaml;
 use crate::config::{Class, ModprobeRefusal, NodeRole, Site, SiteNode};
-use crate::input::{Layout, fits, hosts, read_rows};
+use crate::input::{Layout, fits, hosts, is_file_name, read_rows};
 use crate::problem::{InputError, Problems, Reason, shown};
 
 /// The header of `nodes.csv`.
 const HEADER: &str = "node,role,class,blade,nids";
+
+/// The first line of a node's document.
+const INTERVALS: &str =
+    "global: # with the intervals of router checks that the check of the site assumes\n";
 
 /// Most nodes of a list: several times those of the largest machine of 2025.
 const MAX_NODES: usize = 1 << 22;
@@ -95,7 +99,8 @@ impl Site {
         let siblings = Siblings::new(self);
         self.nodes.iter().map(move |node| {
             let path = format!("nodes/{}.yaml", node.name);
-            (path, yaml(&self.config_among(node, &siblings)))
+            let document = yaml(&self.config_among(node, &siblings));
+            (path, document.replacen("global:\n", INTERVALS, 1))
         })
     }
 
@@ -282,12 +287,6 @@ fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Vec<NodeL
         nids,
     };
     names.into_iter().zip(nids).map(node).collect()
-}
-
-/// Returns whether a name stays within its directory when it is used as a file name.
-pub(super) fn is_file_name(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
 }
 
 /// Reads a list of servers with `NAME,NID` on each line. A server with several interfaces has

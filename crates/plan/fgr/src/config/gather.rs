@@ -136,6 +136,9 @@ fn what_routes(config: Config) -> Config {
             discovery: config.globals.discovery,
             drop_asym_route: config.globals.drop_asym_route,
             transaction_timeout: config.globals.transaction_timeout,
+            alive_router_check_interval: config.globals.alive_router_check_interval,
+            router_ping_timeout: config.globals.router_ping_timeout,
+            avoid_asym_router_failure: config.globals.avoid_asym_router_failure,
             ..Globals::default()
         },
         ..Config::default()

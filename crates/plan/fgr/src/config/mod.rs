@@ -18,6 +18,7 @@
 //!
 //! This module opens no file: it returns texts.
 
+mod beside;
 mod build;
 mod files;
 mod gather;
@@ -92,6 +93,19 @@ pub struct Class {
     pub rules: Vec<Rule>,
 }
 
+impl Class {
+    /// Returns the configuration of the class together with its selection rules.
+    #[must_use]
+    pub fn document(&self) -> Config {
+        let mut config = self.config.clone();
+        for rule in &self.rules {
+            // A full list and a rule that occurs twice add nothing.
+            let _added = config.rules.add(rule.clone(), None);
+        }
+        config
+    }
+}
+
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteNode {
@@ -123,8 +137,9 @@ impl Site {
         &self.classes[node.class]
     }
 
-    /// Returns the configuration of one node with its rules, with NIDs instead of names of
-    /// interfaces, and for a router with other routers as peers. For nodes whose addresses already
+    /// Returns the configuration of one node with its rules and the intervals between pings of its
+    /// gateways, with NIDs instead of names of interfaces, and for a router with other routers as
+    /// peers. For nodes whose addresses already
     /// exist, such as user-space nodes.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
@@ -132,16 +147,14 @@ impl Site {
     }
 
     fn config_among(&self, node: &SiteNode, siblings: &Siblings<'_>) -> Config {
-        let mut config = self.class_of(node).config.clone();
+        let mut config = self.class_of(node).document();
+        config.globals.alive_router_check_interval = Some(self.timing.check_interval);
+        config.globals.router_ping_timeout = Some(self.timing.ping_timeout);
         config.peers = siblings.peers_of(node);
         let nis = config.nets.iter_mut().flat_map(|net| &mut net.nis);
         for (ni, nid) in nis.zip(node.nids.iter()) {
             ni.nid = Some(nid);
             ni.interfaces.clear();
-        }
-        for rule in &self.class_of(node).rules {
-            // A full list and a rule that occurs twice add nothing.
-            let _added = config.rules.add(rule.clone(), None);
         }
         config
     }

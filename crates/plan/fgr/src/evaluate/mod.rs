@@ -16,6 +16,8 @@ pub use failures::{Failure, Unit, expected_unreachable, random_failures, single_
 pub use jobs::{JobEfficiency, compact_jobs, job_efficiency, scattered_jobs};
 pub use loads::{Gateways, LinkLoads, Traffic};
 
+use std::collections::BTreeMap;
+
 use crate::costs::Costs;
 use crate::evaluate::loads::{each_stream, parts_of};
 use crate::evaluate::rings::Positions;
@@ -110,7 +112,7 @@ pub struct Evaluation {
     pub client_cost: Summary,
     /// Mean hops along each dimension; empty if the fabric has no dimensions.
     pub hops_by_dimension: Vec<f64>,
-    /// Clients of each router: one entry for each router of a data net.
+    /// Clients of each router node of data nets, summed over the nets to which the node forwards.
     pub router_load: Summary,
     /// Loads of links when clients write.
     pub write: Utilisation,
@@ -240,9 +242,15 @@ pub(crate) fn clients_of_routers(
 
 fn router_load(machine: &Machine, plan: &Plan, gateways: Gateways<'_>) -> Summary {
     let clients = clients_of_routers(machine, plan, gateways);
+    let node_of = machine.nodes_of_routers();
     let nets = machine.data_nets();
     let routers = nets.flat_map(|net| &machine.nets[net].routers);
-    let loads = routers.map(|&router| (clients[usize::from(router)], 1));
+    let mut loads: BTreeMap<u16, u64> = BTreeMap::new();
+    for &router in routers {
+        let router = usize::from(router);
+        *loads.entry(node_of[router]).or_default() += clients[router];
+    }
+    let loads = loads.into_values().map(|clients| (clients, 1));
     Summary::of(loads, (plan.parts(), 1))
 }
 

@@ -1,6 +1,7 @@
 //! Readers of machine descriptions.
 //!
 //! * [`read_machine`]: the machine file in YAML, for any fabric.
+//! * [`read_chain`]: the description of a site with chains of routers.
 //! * [`read_plan`]: the YAML document of a plan.
 //! * [`hosts`]: host lists in Slurm's notation.
 //! * [`read_map`]: Titan's map, with `NID name compute|service X Y Z` on each line.
@@ -12,6 +13,7 @@
 //! reader continues after an error, so that one pass finds all errors. Tables become a [`Draft`],
 //! and [`Draft::check`] finds contradictions between the parts.
 
+mod chain_file;
 mod csv_table;
 mod draft;
 pub(crate) mod fields;
@@ -23,6 +25,7 @@ mod synthetic;
 mod tables;
 pub(crate) mod yaml;
 
+pub use chain_file::read_chain;
 pub use draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 pub use hostlist::{HostListError, hosts};
 pub use machine_file::read_machine;
@@ -37,6 +40,12 @@ use crate::problem::{Problems, Reason};
 
 /// Most bytes of an input: a hundred times Titan's map.
 pub const MAX_INPUT_BYTES: usize = 64 << 20;
+
+/// Returns whether a name stays within its directory when it is used as a file name.
+pub(crate) fn is_file_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
+}
 
 /// Returns whether the text is small enough to be read. Reports a text that is too large.
 pub(crate) fn fits(problems: &mut Problems, text: &str) -> bool {

@@ -1,5 +1,7 @@
 //! The page of the report.
 
+use std::collections::BTreeMap;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::config::Timing;
@@ -9,12 +11,17 @@ use crate::report::pictures::{self, PANELS_MAX, group_colour, module_count};
 use crate::report::study::{Comparison, Study};
 use crate::report::svg::{Picture, STYLE};
 use crate::report::{charts, tables};
+use crate::serves::Area;
 
 const PAGE: &str = include_str!("page.css");
 
 /// Most rows of tables that are also complete files.
 const FAILURES: usize = 12;
 const LINKS: usize = 6;
+const AREAS: usize = 256;
+
+/// Most routers that the table of areas names for each area.
+const AREA_ROUTERS: usize = 6;
 
 /// The whole page.
 pub(super) fn page(machine: &Machine, study: &Study, command: &str) -> String {
@@ -307,8 +314,67 @@ fn primaries(machine: &Machine, study: &Study) -> Markup {
                 (count(whole)) " with the order of the backups."
             }
             (figures(&pictures::assignments(machine, &study.plan), ""))
+            (areas(machine, study))
         }
     }
+}
+
+/// The table of areas and their primaries.
+fn areas(machine: &Machine, study: &Study) -> Markup {
+    let shown = study.areas.iter().take(AREAS);
+    let more = study.areas.len().saturating_sub(AREAS);
+    html! {
+        div.panel.scroll.tall {
+            table {
+                thead { tr { @for name in ["area", "clients", "routers", "primaries, with the nets and clients of each"] {
+                    th scope="col" { (name) }
+                } } }
+                tbody {
+                    @for area in shown {
+                        @let (count, names) = primaries_of(machine, area);
+                        tr {
+                            th scope="row" { (area.name) }
+                            td { (area.clients) }
+                            td { (count) }
+                            td.name { (names) }
+                        }
+                    }
+                }
+            }
+        }
+        p.note {
+            "Areas are cabinets where the names of clients tell them, otherwise groups of a dragonfly, leaves of a fat tree, "
+            "or planes of a torus. "
+            @if more > 0 { (more) " more areas are in who-serves.csv (--parts). " }
+            code { "fgr who-serves AREAS" } " and " code { "fgr serves ROUTER" } " give all ranks."
+        }
+    }
+}
+
+/// Returns the number of blades that serve an area, and the first of them in words.
+fn primaries_of(machine: &Machine, area: &Area) -> (usize, String) {
+    let mut blades: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for serving in &area.servings {
+        let router = &machine.routers[usize::from(serving.router)];
+        let blade = &machine.modules[usize::from(router.module)].blade;
+        let entry = blades.entry(blade).or_default();
+        *entry = (entry.0 + 1, entry.1.max(serving.clients));
+    }
+    let count = blades.len();
+    let mut blades: Vec<(&str, (usize, usize))> = blades.into_iter().collect();
+    blades.sort_by_key(|&(name, (nets, clients))| (std::cmp::Reverse(nets * clients), name));
+    let words = blades
+        .iter()
+        .take(AREA_ROUTERS)
+        .map(|(name, (nets, clients))| {
+            let s = if *nets == 1 { "" } else { "s" };
+            format!("{name} ({nets} net{s}, {clients})")
+        });
+    let mut words = words.collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = count.checked_sub(AREA_ROUTERS) {
+        words += &format!(", and {more} more");
+    }
+    (count, words)
 }
 
 fn links(machine: &Machine, study: &Study) -> Markup {
@@ -318,11 +384,10 @@ fn links(machine: &Machine, study: &Study) -> Markup {
         section id="links" {
             h2 { "Hottest links" }
             @if hottest.is_empty() {
-                p { "This fabric has no map of links. The hottest link has "
-                    (format!("{:.1}", study.evaluation.write.max)) " units per GB/s when clients write and "
-                    (format!("{:.1}", study.evaluation.read.max)) " when they read." }
+                p { "No link carries anything: every client is at the vertex of its routers." }
             } @else {
-                p { "Units per GB/s; a unit is what one client exchanges with one net. The pictures of the machine show where they are." }
+                p { "Units per GB/s; a unit is what one client exchanges with one net."
+                    @if hottest.iter().any(|link| link.grid.is_some()) { " The pictures of the machine show where they are." } }
                 div.panel.scroll { table {
                     thead { tr {
                         @for name in ["traffic", "link", "from", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }

@@ -11,7 +11,7 @@ use crate::report::study::Study;
 use crate::report::svg::{Picture, escape};
 use crate::report::tables;
 use crate::rule::Axes;
-use crate::topology::{Direction, Fabric, Grid};
+use crate::topology::{Direction, Fabric, Grid, GridLink};
 
 /// Most stripes of one cell.
 const STRIPES: usize = 6;
@@ -269,13 +269,10 @@ fn projection(
         );
     }
     for link in tables::hottest(machine, study, HOT_LINKS) {
-        hot_link(
-            &mut picture,
-            &link,
-            (across, down),
-            step,
-            place(link.vertex),
-        );
+        if let Some(at) = link.grid {
+            let lines = (across, down);
+            hot_link(&mut picture, (&link, at), lines, step, place(at.from));
+        }
     }
     picture.words = format!(
         "{} to the right, {} down. Dots are router modules by group; select one to see its clients. Thick lines are the {HOT_LINKS} \
@@ -329,12 +326,12 @@ fn module_dot(
 
 fn hot_link(
     picture: &mut Picture,
-    link: &tables::HotLink,
+    (link, at): (&tables::HotLink, GridLink),
     (across, down): (usize, usize),
     step: f64,
     (x, y): (f64, f64),
 ) {
-    let sign = match link.direction {
+    let sign = match at.direction {
         Direction::Plus => step,
         Direction::Minus => -step,
     };
@@ -343,8 +340,8 @@ fn hot_link(
         "{class} {} from {}: {hot:.1} units per GB/s",
         link.name, link.from
     );
-    if link.dimension == across || link.dimension == down {
-        let (dx, dy) = if link.dimension == across {
+    if at.dimension == across || at.dimension == down {
+        let (dx, dy) = if at.dimension == across {
             (sign, 0.0)
         } else {
             (0.0, sign)

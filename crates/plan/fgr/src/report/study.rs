@@ -12,6 +12,7 @@ use crate::metrics::{
 };
 use crate::plan::Plan;
 use crate::policy::{Cut, Metric, Options, Policy, TieRule};
+use crate::serves::{Area, areas};
 
 /// Numbers of modules that die at random, number of trials, and seed.
 const RANDOM_COUNTS: [usize; 4] = [2, 3, 5, 10];
@@ -65,6 +66,8 @@ pub struct Study {
     pub(super) failures: Vec<Failure>,
     pub(super) random: Vec<RandomLosses>,
     pub(super) successors: Vec<Successor>,
+    /// The areas of the machine, each with the primaries of its clients.
+    pub(super) areas: Vec<Area>,
 }
 
 impl Study {
@@ -89,6 +92,7 @@ impl Study {
             failures: single_failures(machine, &plan, Unit::Module),
             random: random_losses(machine, &plan, Unit::Module, &RANDOM_COUNTS, TRIALS, SEED),
             successors: successors(machine, &plan),
+            areas: areas(machine, &plan),
             comparisons,
             job_size,
             evaluation,
@@ -142,10 +146,12 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
     };
     let mut rows: Vec<Comparison> = POLICIES
         .into_iter()
+        .filter(|(_, policy)| policy.suits(&machine.fabric))
         .map(|(name, policy)| row(name, policy))
         .collect();
     // Equal loads, with links as cool as the cooler direction of the strict rule.
-    let strict = rows.first().and_then(|row| row.result.as_ref().ok());
+    let first = rows.first().filter(|row| row.name == "strict");
+    let strict = first.and_then(|row| row.result.as_ref().ok());
     if let Some((strict, _)) = strict {
         // Units per GB/s of a link are far below 2^32.
         let limit = strict.write.max.min(strict.read.max) as u32;

@@ -2,11 +2,12 @@
 
 use std::fmt::{Arguments, Write};
 
+use crate::job::link_name;
 use crate::machine::Machine;
 use crate::report::Part;
 use crate::report::layout::Layout;
 use crate::report::study::Study;
-use crate::topology::{Direction, Fabric, Vertex};
+use crate::topology::{Direction, Fabric, GridLink, Link};
 
 /// All tables.
 pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
@@ -19,6 +20,7 @@ pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
         successors(machine, study),
         hops(study),
         links(machine, study),
+        who_serves(machine, study),
     ]
 }
 
@@ -194,11 +196,8 @@ fn hops(study: &Study) -> Part {
 /// Most links in the table of hottest links.
 const LINKS: usize = 200;
 
-/// Returns the hottest links of a grid: traffic, name, units, GB/s, units per GB/s.
+/// Returns the hottest links of writes, then those of reads.
 pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotLink> {
-    let Fabric::Grid(grid, _) = &machine.fabric else {
-        return Vec::new();
-    };
     let mut found = Vec::new();
     for (traffic, loads) in [("write", &study.write), ("read", &study.read)] {
         let links = loads
@@ -207,24 +206,12 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
         let mut links: Vec<_> = links.collect();
         links.sort_by(|a, b| (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.cmp(&b.0)));
         found.extend(links.into_iter().take(most).map(|(link, load, capacity)| {
-            let link = grid.describe(link);
-            let sign = if link.direction == Direction::Plus {
-                "+"
-            } else {
-                "-"
-            };
-            let from = grid.coordinates(link.from);
-            let from: Vec<String> = from.iter().map(ToString::to_string).collect();
+            let (name, from, grid) = ends(&machine.fabric, link);
             HotLink {
-                vertex: link.from,
-                dimension: link.dimension,
-                direction: link.direction,
+                grid,
                 traffic,
-                name: format!(
-                    "{}{sign}",
-                    grid.dimensions()[link.dimension].name.to_uppercase()
-                ),
-                from: from.join(" "),
+                name,
+                from,
                 load,
                 capacity,
             }
@@ -233,16 +220,53 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
     found
 }
 
+/// Returns the name and the start of a link, and what the link joins in a grid.
+fn ends(fabric: &Fabric, link: Link) -> (String, String, Option<GridLink>) {
+    let Fabric::Grid(grid, _) = fabric else {
+        let name = link_name(fabric, link);
+        let (from, to) = name.split_once(" → ").unwrap_or((&name, ""));
+        return (format!("→ {to}"), from.to_owned(), None);
+    };
+    let link = grid.describe(link);
+    let sign = if link.direction == Direction::Plus {
+        "+"
+    } else {
+        "-"
+    };
+    let from = grid.coordinates(link.from);
+    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
+    let name = grid.dimensions()[link.dimension].name.to_uppercase();
+    (format!("{name}{sign}"), from.join(" "), Some(link))
+}
+
 /// A link with a high load.
 pub(super) struct HotLink {
-    pub(super) vertex: Vertex,
-    pub(super) dimension: usize,
-    pub(super) direction: Direction,
+    pub(super) grid: Option<GridLink>,
     pub(super) traffic: &'static str,
     pub(super) name: String,
     pub(super) from: String,
     pub(super) load: f64,
     pub(super) capacity: f64,
+}
+
+/// Who serves whom: each area with the primaries of its clients.
+fn who_serves(machine: &Machine, study: &Study) -> Part {
+    let mut csv = Csv::new("area,area_clients,net,node,blade,clients");
+    for area in &study.areas {
+        for serving in &area.servings {
+            let router = &machine.routers[usize::from(serving.router)];
+            csv.line(format_args!(
+                "{},{},{},{},{},{}",
+                field(&area.name),
+                area.clients,
+                machine.nets[usize::from(router.net)].net,
+                router.id,
+                field(&machine.modules[usize::from(router.module)].blade),
+                serving.clients
+            ));
+        }
+    }
+    csv.part("who-serves")
 }
 
 fn links(machine: &Machine, study: &Study) -> Part {

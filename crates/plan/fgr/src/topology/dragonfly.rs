@@ -171,6 +171,43 @@ impl Dragonfly {
         is_link.then_some(self.size.global_capacity)
     }
 
+    /// The name of a link: `group 12 switch 3 → switch 7`, or `group 12 switch 3 → group 40 switch 9`.
+    #[must_use]
+    pub fn link_name(&self, link: Link) -> String {
+        let switches = u32::from(self.size.switches);
+        let name =
+            |vertex: u32| format!("group {} switch {}", vertex / switches, vertex % switches);
+        if link.0 < self.first_global() {
+            let (from, to) = (link.0 / switches, link.0 % switches);
+            return format!("{} → switch {to}", name(from));
+        }
+        let links = u32::from(self.size.links_per_pair.max(1));
+        let groups = u32::from(self.size.groups);
+        let global = link.0 - self.first_global();
+        let (pair, i) = (global / links, global % links);
+        // Groups and links of a pair are numbered in 16 bits.
+        let (near, far) = self.ends((pair / groups) as u16, (pair % groups) as u16, i as u16);
+        format!("{} → {}", name(near.0), name(far.0))
+    }
+
+    /// Returns whether messages from `from` to `to` may use a link: under minimal routing only links of
+    /// their two groups, and between these. A false positive is possible.
+    #[must_use]
+    pub fn may_carry(&self, from: Vertex, to: Vertex, link: Link, routing: Routing) -> bool {
+        if routing == Routing::Valiant {
+            return true;
+        }
+        let ends = (u32::from(self.group(from)), u32::from(self.group(to)));
+        let switches = u32::from(self.size.switches);
+        if link.0 < self.first_global() {
+            let group = link.0 / switches / switches;
+            return group == ends.0 || group == ends.1;
+        }
+        let groups = u32::from(self.size.groups);
+        let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
+        (pair / groups, pair % groups) == ends
+    }
+
     /// Calls `visit` for every link that messages take, with the share of the messages on that
     /// link.
     pub fn walk(

@@ -1,0 +1,193 @@
+//! `finerail fgr diff --live`: running nodes, compared with a plan and changed into it step by step.
+//!
+//! ```text
+//!   control sockets ── configurations ──▶ differences ── --apply ──▶ routers, servers, clients in the safe order:
+//!                                                                    commands, then compared again, node by node
+//! ```
+//!
+//! A node that is as planned gets no command. The same command therefore continues a roll-out that ended early.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use fgr::check::{Step, rollout};
+use fgr::config::{Class, Site, SiteNode, nids};
+use fgr::diff::{Difference, differences};
+use lnet_config::Config;
+use lnet_dlc::Dlc;
+
+use super::diff::write_differences;
+use crate::common::{NEGATIVE, print_bytes};
+use crate::ctl;
+
+/// How long a node may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running node and what the plan says of it.
+struct Live<'a> {
+    socket: &'a Path,
+    node: &'a SiteNode,
+    class: &'a Class,
+    running: Config,
+}
+
+impl Live<'_> {
+    fn differences(&self) -> Vec<Difference> {
+        differences(&self.class.document(), &self.running)
+    }
+
+    fn name(&self) -> String {
+        format!("{} ({})", self.node.name, self.class.name)
+    }
+}
+
+/// Compares the nodes at these control sockets with the plan. With `apply` changes them into it.
+pub(super) fn run(plan: &Site, sockets: &[PathBuf], apply: bool) -> anyhow::Result<ExitCode> {
+    let mut running = Vec::new();
+    for socket in sockets {
+        running.push((socket.as_path(), configuration(socket)?));
+    }
+    let by_nid = plan.nodes_by_nid(running.iter().flat_map(|(_, config)| nids(config)));
+    let mut nodes = BTreeMap::new();
+    for (socket, running) in running {
+        let found = nids(&running)
+            .into_iter()
+            .find_map(|nid| by_nid.get(&nid).copied());
+        let Some(node) = found else {
+            bail!(
+                "{}: the plan has no node with one of its NIDs",
+                socket.display()
+            );
+        };
+        let class = plan.class_of(node);
+        let live = Live {
+            socket,
+            node,
+            class,
+            running,
+        };
+        let earlier = nodes.insert(node.name.as_str(), live);
+        ensure!(
+            earlier.is_none(),
+            "{}: {} is given twice",
+            socket.display(),
+            node.name
+        );
+    }
+    let mut nodes: Vec<Live<'_>> = nodes.into_values().collect();
+    match apply {
+        true => roll_out(plan, &mut nodes),
+        false => show(&nodes),
+    }
+}
+
+fn configuration(socket: &Path) -> anyhow::Result<Config> {
+    let read = || Dlc::connect_within(socket, PATIENCE)?.configuration();
+    read().with_context(|| format!("cannot read the node at {}", socket.display()))
+}
+
+fn show(nodes: &[Live<'_>]) -> anyhow::Result<ExitCode> {
+    let (mut text, mut differs) = (String::new(), false);
+    for live in nodes {
+        let found = live.differences();
+        differs |= found.iter().any(|found| !found.commands.is_empty());
+        let verdict = if found.is_empty() {
+            "as planned"
+        } else {
+            "differs"
+        };
+        writeln!(text, "# {}: {verdict}", live.name())?;
+        write_differences(found, &mut text)?;
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(if differs {
+        ExitCode::from(NEGATIVE)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// The nodes as they run now, as a site.
+fn running_site(nodes: &[Live<'_>]) -> Site {
+    let mut site = Site::default();
+    for live in nodes {
+        site.nodes.push(SiteNode {
+            class: site.classes.len(),
+            ..live.node.clone()
+        });
+        site.classes.push(Class {
+            name: live.node.name.clone(),
+            role: live.class.role,
+            rules: live.running.rules.rules().to_vec(),
+            config: live.running.clone(),
+        });
+    }
+    site
+}
+
+fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
+    let order = rollout(&running_site(nodes), plan);
+    for loss in &order.open {
+        writeln!(io::stderr(), "warning: during the roll-out: {loss}")?;
+    }
+    for (number, Step { role, .. }) in (1..).zip(order.steps) {
+        let mut count = 0;
+        for live in nodes.iter_mut().filter(|live| live.class.role == role) {
+            change(live)?;
+            count += 1;
+        }
+        // A node of the step may have changed while the others did.
+        for live in nodes.iter_mut().filter(|live| live.class.role == role) {
+            live.running = configuration(live.socket)?;
+            as_planned(live)?;
+        }
+        writeln!(
+            io::stdout(),
+            "step {number}: {count} {}s are as planned",
+            role.name()
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Carries out the commands for one node and compares the node again.
+fn change(live: &mut Live<'_>) -> anyhow::Result<()> {
+    let commands: Vec<String> = live
+        .differences()
+        .into_iter()
+        .flat_map(|found| found.commands)
+        .collect();
+    for command in &commands {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let code = ctl::carry_out_on(live.socket, PATIENCE, &words)?;
+        ensure!(
+            code == 0,
+            "{}: '{command}' failed; repair this, and run the command again to continue",
+            live.name()
+        );
+    }
+    if !commands.is_empty() {
+        live.running = configuration(live.socket)?;
+        as_planned(live)?;
+        writeln!(io::stdout(), "{}: {} commands", live.name(), commands.len())?;
+    }
+    Ok(())
+}
+
+/// Fails if a command is left that would change the node.
+fn as_planned(live: &Live<'_>) -> anyhow::Result<()> {
+    let found = live.differences();
+    match found.iter().find(|found| !found.commands.is_empty()) {
+        None => Ok(()),
+        Some(left) => bail!(
+            "{}: {} after all commands; run the command again to continue",
+            live.name(),
+            left.what
+        ),
+    }
+}

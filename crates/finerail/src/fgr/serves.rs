@@ -1,0 +1,189 @@
+//! `finerail fgr who-serves` and `finerail fgr serves`: the routers of clients, and the clients of routers, by name.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use comfy_table::{Table, presets};
+use fgr::serves::{clients_by_area, serves, who_serves};
+use fgr::{Machine, clients, failed};
+use serde::Serialize;
+
+use super::input::{PlanningArgs, list_or_file};
+use crate::common::print_bytes;
+
+/// Arguments of `finerail fgr who-serves`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Areas are cabinets where the names of clients tell them (c12-3, x1000), otherwise groups of a dragonfly (group12), \
+leaves of a fat tree (leaf3), or planes of the first dimension of a torus (x4).
+
+Examples:
+  finerail fgr who-serves --machine preset:frontier group0
+  finerail fgr who-serves --machine titan.map --modules modules.csv c0-0,c12-3c1s4n2
+")]
+pub(crate) struct WhoServesArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// Areas, clients or host lists of clients: cabinets, groups, leaves, names, numbers, NIDs; or @FILE with such
+    /// a list
+    #[arg(value_name = "CABINET|NODE|GROUP")]
+    of: String,
+    /// Also list the backups
+    #[arg(long)]
+    ranks: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `finerail fgr serves`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  finerail fgr serves --machine synthetic:6x8x4:2x3x1 1000000
+  finerail fgr serves --machine titan.map --modules modules.csv c3-1c1s4
+")]
+pub(crate) struct ServesArgs {
+    #[command(flatten)]
+    planning: PlanningArgs,
+    /// Routers: numbers, names, blades, cabinets, nets; or @FILE with such a list
+    #[arg(value_name = "ROUTER")]
+    of: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A router and its clients.
+#[derive(Serialize)]
+struct Line {
+    net: String,
+    /// The rank of the router: `primary`, `backup 1`, …
+    choice: String,
+    node: u32,
+    /// The name of the router; the number if it has no name.
+    name: String,
+    blade: String,
+    clients: usize,
+    /// The clients, if a router was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<String>,
+}
+
+impl Line {
+    fn new(machine: &Machine, router: u16, rank: usize, clients: usize) -> Self {
+        let router = &machine.routers[usize::from(router)];
+        Self {
+            net: machine.nets[usize::from(router.net)].net.to_string(),
+            choice: match rank {
+                0 => "primary".to_owned(),
+                backup => format!("backup {backup}"),
+            },
+            node: router.id,
+            name: machine.router_name(router.id),
+            blade: machine.modules[usize::from(router.module)].blade.clone(),
+            clients,
+            names: None,
+        }
+    }
+}
+
+/// Runs `finerail fgr who-serves`.
+pub(crate) fn run_who_serves(args: &WhoServesArgs) -> anyhow::Result<ExitCode> {
+    let mut chosen = BTreeSet::new();
+    let list = list_or_file(&args.of)?;
+    let (machine, plan) = args.planning.plan()?;
+    let areas = clients_by_area(&machine);
+    for name in fgr::hosts(&list)? {
+        match areas.iter().find(|(area, _)| *area == name) {
+            Some((_, its)) => chosen.extend(its.iter().copied()),
+            None => {
+                let found = clients(&machine, &name);
+                let first = areas.first().map_or("", |(area, _)| area.as_str());
+                chosen
+                    .extend(found.with_context(|| {
+                        format!("neither an area such as {first} nor a client")
+                    })?);
+            }
+        }
+    }
+    let chosen: Vec<usize> = chosen.into_iter().collect();
+    let servings = who_serves(&machine, &plan, &chosen).into_iter();
+    let servings = servings.filter(|serving| args.ranks || serving.rank == 0);
+    let lines = servings.map(|one| Line::new(&machine, one.router, one.rank, one.clients));
+    print(
+        lines.collect(),
+        args.json,
+        &format!("{} clients", chosen.len()),
+    )
+}
+
+/// Runs `finerail fgr serves`.
+pub(crate) fn run_serves(args: &ServesArgs) -> anyhow::Result<ExitCode> {
+    let list = list_or_file(&args.of)?;
+    let (machine, plan) = args.planning.plan()?;
+    let routers = failed(&machine, &list)?.routers;
+    if routers.is_empty() {
+        bail!("'{list}' names no router");
+    }
+    let mut lines = Vec::new();
+    for &router in &routers {
+        for (rank, its) in serves(&machine, &plan, router).into_iter().enumerate() {
+            if !its.is_empty() {
+                let mut line = Line::new(&machine, router, rank, its.len());
+                line.names = Some(names(&machine, &its));
+                lines.push(line);
+            }
+        }
+    }
+    print(lines, args.json, &format!("{} routers", routers.len()))
+}
+
+/// Formats clients, which are given by index, as a host list of their names, or as ranges of their numbers.
+pub(super) fn names(machine: &Machine, clients: &[usize]) -> String {
+    let named = clients
+        .iter()
+        .map(|&client| machine.clients[client].name.as_deref());
+    if let Some(named) = named.collect::<Option<Vec<&str>>>() {
+        return lnet_site::fold(named);
+    }
+    let runs = clients.chunk_by(|a, b| a + 1 == *b);
+    let id = |client: &usize| machine.clients[*client].id;
+    let runs = runs.map(|run| match run {
+        [one] => id(one).to_string(),
+        [first, .., last] => format!("{}-{}", id(first), id(last)),
+        [] => String::new(),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {
+    let mut text = String::new();
+    if json {
+        text = serde_json::to_string_pretty(&lines)? + "\n";
+    } else {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        let has_names = lines.iter().any(|line| line.names.is_some());
+        let mut header = vec!["net", "choice", "node", "blade", "clients"];
+        header.extend(has_names.then_some("names"));
+        table.set_header(header);
+        for line in lines {
+            let mut row = vec![
+                line.net,
+                line.choice,
+                line.name,
+                line.blade,
+                line.clients.to_string(),
+            ];
+            row.extend(line.names);
+            table.add_row(row);
+        }
+        writeln!(text, "{of}\n{}", table.trim_fmt())?;
+    }
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}

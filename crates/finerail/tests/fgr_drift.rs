@@ -1,0 +1,288 @@
+//! Drift: `fgr diff` names each difference between a running node and the plan, and its commands remove them; `fgr
+//! check` proves what lies in a folder.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use tempfile::TempDir;
+
+use common::finerail;
+use common::process::Process;
+
+/// Clients c1 and c2, three routers of two nets. The addresses belong to this test alone.
+const MACHINE: &str = "
+machine: drift
+fabric:
+  kind: fat-tree
+  levels:
+    - {down: 8, up: 1, capacity: 12.5}
+    - {down: 2, up: 4, capacity: 25}
+clients:
+  list:
+    - {id: 1, name: c1, at: [0]}
+    - {id: 2, name: c2, at: [8]}
+groups:
+  - name: A
+    nets: [tcp201, tcp202]
+    sub-groups:
+      - modules:
+          - {blade: a0, at: [5], nodes: [{id: 101, nets: [tcp201, tcp202]}]}
+          - {blade: a1, at: [6], nodes: [{id: 102, nets: [tcp201, tcp202]}]}
+          - {blade: a2, at: [13], nodes: [{id: 103, nets: [tcp201, tcp202]}]}
+";
+
+struct Folder {
+    directory: TempDir,
+    /// The folder of `fgr config`.
+    plan: PathBuf,
+}
+
+impl Folder {
+    fn new(form: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("machine.yaml"), MACHINE).unwrap();
+        fs::write(
+            path("servers.csv"),
+            "oss1,127.83.0.1@tcp201\noss2,127.83.0.2@tcp202\n",
+        )
+        .unwrap();
+        let plan = path("plan");
+        let made = finerail([
+            "fgr",
+            "config",
+            "--client-net",
+            "tcp100",
+            "--form",
+            form,
+            "--per-node",
+        ])
+        .args([
+            "--client-addresses",
+            "127.81.0.0",
+            "--router-addresses",
+            "127.82.0.0",
+        ])
+        .arg("--machine")
+        .arg(path("machine.yaml"))
+        .arg("--servers")
+        .arg(path("servers.csv"))
+        .arg("-o")
+        .arg(&plan)
+        .output()
+        .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        Self { directory, plan }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn node(&self, name: &str) -> String {
+        fs::read_to_string(self.plan.join("nodes").join(name)).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn diff(&self, export: &Path) -> (i32, String) {
+        let output = finerail(["fgr", "diff"])
+            .arg(&self.plan)
+            .arg(export)
+            .output()
+            .unwrap();
+        ended(&output)
+    }
+
+    fn check(&self) -> (i32, String) {
+        let output = finerail(["fgr", "check"]).arg(&self.plan).output().unwrap();
+        ended(&output)
+    }
+}
+
+fn ended(output: &Output) -> (i32, String) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), text + &errors)
+}
+
+#[test]
+fn rules_that_name_another_router_or_none_differ_from_the_plan() {
+    let folder = Folder::new("multi-rail");
+    let planned = folder.node("c1.yaml");
+    let whole = folder.write("c1.yaml", &planned);
+    let (code, text) = folder.diff(&whole);
+    assert_eq!(code, 0, "{text}");
+
+    let (before, rules) = planned.split_once("udsp:").expect("rules");
+    let used = rules.split("rte: ").nth(1).unwrap().lines().next().unwrap();
+    let other = if used.contains(".101@") {
+        used.replace(".101@", ".103@")
+    } else {
+        "127.82.0.101@tcp100".to_owned()
+    };
+    let moved = format!("{before}udsp:{}", rules.replacen(used, &other, 1));
+    let (code, text) = folder.diff(&folder.write("moved.yaml", &moved));
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("lnetctl udsp del --idx 0"), "{text}");
+    assert!(text.contains("lnetctl udsp add --dst"), "{text}");
+
+    let (code, text) = folder.diff(&folder.write("none.yaml", before));
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("# no rule --dst"), "{text}");
+}
+
+/// A running client whose configuration differs from the plan in everything that is compared.
+struct Drifted {
+    folder: Folder,
+    socket: PathBuf,
+    _node: Process,
+}
+
+impl Drifted {
+    fn start(form: &str) -> Self {
+        let folder = Folder::new(form);
+        let planned = folder.node("c1.yaml");
+        let mut drifted = planned
+            .replace("transaction_timeout: 30", "transaction_timeout: 44")
+            .replace("drop_asym_route: 1", "drop_asym_route: 0")
+            .replace("priority: 1", "priority: 7");
+        drifted = match form {
+            "multi-rail" => drifted
+                .replace("discovery: 1", "discovery: 0")
+                .replace("rte: 127.81.0.101@", "rte: 127.81.0.102@"),
+            _ => drifted.replace("discovery: 0", "discovery: 1"),
+        };
+        assert_ne!(drifted, planned);
+        let drifted = folder.write("drifted.yaml", &drifted);
+        let socket = folder.path("node.sock");
+        let mut command = finerail(["node", "--port", &testkit::port().to_string(), "--config"]);
+        command.arg(drifted).arg("--control").arg(&socket);
+        let node = Process::start(command);
+        node.wait_for_output("ready: ");
+        Self {
+            folder,
+            socket,
+            _node: node,
+        }
+    }
+
+    fn ctl(&self, words: &[&str]) -> String {
+        let mut command = finerail(["ctl", "--node"]);
+        let output = command.arg(&self.socket).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn live(&self, more: &[&str]) -> (i32, String) {
+        let mut command = finerail(["fgr", "diff"]);
+        command
+            .arg(&self.folder.plan)
+            .arg("--live")
+            .arg(&self.socket);
+        ended(&command.args(more).output().unwrap())
+    }
+}
+
+/// Applies the commands to a drifted node.
+fn commands_leave_no_difference(form: &str) {
+    let drifted = Drifted::start(form);
+    let export = |name: &str| drifted.folder.write(name, &drifted.ctl(&["export"]));
+    let (code, text) = drifted.folder.diff(&export("before.yaml"));
+    assert_eq!(code, 1, "{text}");
+    for command in text
+        .lines()
+        .filter_map(|line| line.strip_prefix("lnetctl "))
+    {
+        drifted.ctl(&command.split_whitespace().collect::<Vec<_>>());
+    }
+    let (code, text) = drifted.folder.diff(&export("after.yaml"));
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("as planned"), "{text}");
+}
+
+#[test]
+fn a_running_node_is_changed_into_the_plan_and_then_left_alone() {
+    for form in ["slot-nets", "multi-rail"] {
+        let drifted = Drifted::start(form);
+        let (code, text) = drifted.live(&[]);
+        assert_eq!(code, 1, "{text}");
+        let (code, text) = drifted.live(&["--apply"]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("1 clients are as planned"), "{text}");
+        assert!(text.contains(" commands\n"), "{text}");
+        // The same command again finds nothing to do.
+        let (code, text) = drifted.live(&["--apply"]);
+        assert!(code == 0 && !text.contains(" commands\n"), "{text}");
+        assert_eq!(drifted.live(&[]).0, 0);
+    }
+}
+
+#[test]
+fn the_commands_leave_no_difference_on_a_running_node_with_slot_nets() {
+    commands_leave_no_difference("slot-nets");
+}
+
+#[test]
+fn the_commands_leave_no_difference_on_a_running_node_with_rules() {
+    commands_leave_no_difference("multi-rail");
+}
+
+#[test]
+fn what_lies_in_the_folder_is_what_is_proved() {
+    let folder = Folder::new("slot-nets");
+    let (code, text) = folder.check();
+    assert_eq!(code, 0, "{text}");
+
+    let file = folder.plan.join("nodes/oss1.yaml");
+    let planned = fs::read_to_string(&file).unwrap();
+    let (before, _) = planned.split_once("\nroute:").unwrap();
+    fs::write(&file, format!("{before}\n")).unwrap();
+    let (code, text) = folder.check();
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("error: nodes: oss1: its document differs from server-001"),
+        "{text}"
+    );
+    assert!(
+        text.contains("oss1 on tcp201: messages that the server starts are lost"),
+        "{text}"
+    );
+    // Other commands do not choose between the parts.
+    let (code, text) = folder.diff(&file);
+    assert_eq!(code, 2, "{text}");
+
+    fs::write(
+        &file,
+        planned.replace(
+            "alive_router_check_interval: 20",
+            "alive_router_check_interval: 60",
+        ),
+    )
+    .unwrap();
+    let (code, text) = folder.check();
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("alive_router_check_interval is 60, planned 20"),
+        "{text}"
+    );
+
+    fs::remove_file(&file).unwrap();
+    let (code, text) = folder.check();
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("oss1: no document"), "{text}");
+}
