@@ -1,6 +1,6 @@
 //! Lustre's RPCs: bytes as a message, and bytes as a stream of messages that are paired.
 
-use lnet_ptlrpc::{Opened, Pairer, Seen, bytes_asked, fields, open, subject};
+use lnet_ptlrpc::{FileSystem, Opened, Pairer, Records, Seen, bytes_asked, fields, open, subject};
 use lnet_types::{Nid, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
 
@@ -8,6 +8,7 @@ use lnet_wire::{Body, Get, Handle, Header, Put};
 /// are requests, replies and bulk: every request ends exactly once.
 pub fn ptlrpc(data: &[u8]) {
     one(data);
+    log(data);
     stream(data);
 }
 
@@ -27,6 +28,17 @@ fn one(data: &[u8]) {
     let line = subject(&message);
     assert!(!line.chars().any(char::is_control), "{line:?}");
     let _asked = bytes_asked(&message);
+}
+
+fn log(data: &[u8]) {
+    let mut system = FileSystem::default();
+    for record in Records::new(data).flatten() {
+        if let Some(command) = record.command() {
+            let line = command.to_string();
+            assert!(!line.chars().any(char::is_control), "{line:?}");
+            system.take(&command);
+        }
+    }
 }
 
 /// The bytes of one message of the stream: kind, match bits, portal, place, length of its payload in units of 8.

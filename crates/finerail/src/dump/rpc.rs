@@ -413,7 +413,7 @@ const PERCENTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99
 
 fn text_table(table: &Summary) -> Table {
     let mut text = Table::new();
-    text.load_preset(presets::NOTHING);
+    text.load_style(presets::NOTHING);
     let names = table.by().iter().map(|by| by.name());
     let figures = [
         "RPCs", "errors", "no reply", "bytes", "p50 ms", "p95 ms", "p99 ms", "max ms",

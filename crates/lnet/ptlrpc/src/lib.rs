@@ -14,8 +14,10 @@
 //! confirms are marked ([`Evidence`]).
 
 mod body;
+mod file_system;
 mod findings;
 mod layouts;
+mod log;
 mod message;
 mod opcode;
 mod pairing;
@@ -28,8 +30,10 @@ mod text;
 mod view;
 
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
+pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
 pub use layouts::{Evidence, Field, UNDECODED};
+pub use log::{Command, LogError, Marker, Record, Records};
 pub use message::{BUFFERS_MAX, Buffer, HEADER_LEN, MAGIC, Message, MessageError, early_checksum};
 pub use opcode::{OPCODES, PortalUse, opc, opcode_name, opcode_of, portal, portal_use, service_of};
 pub use pairing::{OPEN_MAX, Pairer, REMEMBERED_MAX, Role, RpcSink, Seen};

@@ -14,6 +14,7 @@ use crate::layouts::ost::{IOOBJ, LADVISE, LADVISE_HEADER, NIOBUF, OST_BODY, OST_
 use crate::layouts::{Evidence, Field, Format, Layout, UNDECODED};
 use crate::message::{Buffer, Message};
 use crate::opcode::opc;
+use crate::schema::Part::{Blob, Empty, Many, One, Record, Text};
 use crate::view::{View, pad8};
 
 /// What a buffer holds.
@@ -32,8 +33,6 @@ pub(crate) enum Part {
     /// The record of `MDS_REINT`, whose first number says which.
     Record,
 }
-
-use Part::{Blob, Empty, Many, One, Record, Text};
 
 /// The buffers of an RPC.
 struct Schema {

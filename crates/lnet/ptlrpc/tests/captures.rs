@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use lnet_capture::{Decoder, Direction, Kind, LNET_PORT, Payload};
 use lnet_ptlrpc::{
-    Body, End, Evidence, Opened, Pairer, PortalUse, Role, Rpc, Seen, evidence_of, fields,
-    opcode_name, open, portal_use,
+    Body, End, Evidence, FileSystem, Opened, Pairer, PortalUse, Records, Role, Rpc, Seen,
+    evidence_of, fields, opcode_name, open, portal_use,
 };
 use lnet_wire::{Body as LnetBody, Header};
 
@@ -149,5 +149,64 @@ fn every_request_has_its_reply_and_every_bulk_its_request() {
         assert_eq!(tally.orphan_replies, 0, "{}", path.display());
         assert_eq!(tally.orphan_bulk, 0, "{}", path.display());
         assert_eq!(tally.malformed, 0, "{}", path.display());
+    }
+}
+
+/// Reads all blocks of configuration logs that a capture has.
+fn file_system(path: &PathBuf) -> (FileSystem, Vec<String>) {
+    let (mut system, mut lines) = (FileSystem::default(), Vec::new());
+    for (heard, role) in pair(path).2 {
+        let Ok(Opened::Clear(message, _)) = open(&heard.payload, heard.payload.len()) else {
+            continue;
+        };
+        let is_block = Body::of(&message).is_some_and(|body| body.opc() == 502);
+        let Some(block) = message
+            .buffer(2)
+            .filter(|_| is_block && matches!(role, Role::Reply(_)))
+        else {
+            continue;
+        };
+        for record in Records::new(block.bytes()) {
+            let record = record.expect("a record");
+            assert!(record.index > 0);
+            if let Some(command) = record.command() {
+                lines.push(command.to_string());
+                system.take(&command);
+            }
+        }
+    }
+    (system, lines)
+}
+
+// [PTLRPC-17] [PTLRPC-18] [PTLRPC-19]
+#[test]
+fn log_of_a_mount_names_every_target_with_its_nid() {
+    for path in captures() {
+        if !path.ends_with("01-mount.pcap") {
+            continue;
+        }
+        let (system, lines) = file_system(&path);
+        assert!(
+            lines
+                .iter()
+                .any(|line| line == "add_uuid 10.12.0.1@tcp2 10.12.0.1@tcp2"),
+            "{lines:#?}"
+        );
+        assert!(system.problems.is_empty(), "{:?}", system.problems);
+        let kinds: Vec<&str> = system
+            .targets
+            .keys()
+            .map(|name| name.split_once('-').map_or("", |(_, kind)| kind))
+            .collect();
+        assert_eq!(
+            kinds,
+            ["MDT0000", "OST0000", "OST0001"],
+            "{:?}",
+            system.targets
+        );
+        for target in system.targets.values() {
+            assert_eq!(target.nids, ["10.12.0.1@tcp2"]);
+            assert!(!target.is_inactive);
+        }
     }
 }
