@@ -1,7 +1,5 @@
 //! Locks of files that several gateways serve.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use files::spread::Mode;
 use files::{Caller, Data, FileSystem, Lock, LockAction, LockOutcome, Place, Reply, Request};
 
