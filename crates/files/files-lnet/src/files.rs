@@ -13,7 +13,14 @@
 //! 256 file         request         bytes of the file, either way      reply
 //!                  request         room for a long reply (write)      nothing where the reply is in the bulk
 //! 257 long file    -               request (read)                     reply
+//! 258 short file   length of the   room for the bytes of a longer     length of the reply (4), reply,
+//!                  request (4),    read (write)                       bytes that were read
+//!                  request, bytes
+//!                  to write
 //! ```
+//!
+//! A write whose bytes fit into the body rides in its request, and a read of few bytes in its reply. Such a call costs
+//! one round trip.
 //!
 //! A client calls an operation that is not idempotent with [`lnet_rpc::Idempotence::Once`]. Within one session
 //! the server executes such an operation at most once, however often the network loses and repeats messages.
@@ -38,6 +45,25 @@ pub use step::Step;
 pub(crate) const FILE: u32 = 256;
 /// Opcode of a request that is too long for a body and is in the bulk.
 pub(crate) const LONG_FILE: u32 = 257;
+
+/// Opcode of a read, or of a write with its bytes in the body.
+pub(crate) const SHORT_FILE: u32 = 258;
+
+/// The limit of bytes that ride in the reply of a read. The rest of a body has room for the reply.
+pub(crate) const SHORT_READ: u64 = lnet_rpc::REPLY_BODY_MAX as u64 - 64;
+
+/// Returns the body of a short file: a message, and bytes of the file behind it.
+pub(crate) fn join(message: &[u8], bytes: &[u8]) -> Vec<u8> {
+    // A message has at most `REPLY_MAX` bytes, so the length fits into 32 bits.
+    let length = (message.len() as u32).to_le_bytes();
+    [&length[..], message, bytes].concat()
+}
+
+/// Splits the body of a short file into the message and the bytes behind it; `None` if the body is too short.
+pub(crate) fn split(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = body.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
 
 /// The limit of file bytes in one call. A worker of the gateway holds at most this much in memory.
 pub const PIECE: u64 = 4 << 20;

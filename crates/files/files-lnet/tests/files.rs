@@ -141,6 +141,42 @@ fn a_transfer_longer_than_a_piece_and_with_many_segments_arrives_whole() {
 }
 
 #[test]
+fn few_bytes_ride_in_the_messages_of_a_call_and_more_come_whole() {
+    let site = Site::new();
+    let (files, caller) = (&site.clients[0], Caller::default());
+    let create = || files.create(&caller, at("f"), 0o644, false).unwrap();
+    let file = create().0.handle;
+    let moved = || {
+        let counters = site.server.as_ref().unwrap().counters();
+        (counters.bulk_read, counters.bulk_written)
+    };
+    let before = moved();
+    let bytes = testkit::pattern(8192);
+    let mut back = vec![0; 8192];
+    assert_eq!(files.write(&caller, file, 5, &bytes[..3000]), Ok(3000));
+    assert_eq!(files.read(&caller, file, 5, &mut back), Ok(3000));
+    assert!(back[..3000] == bytes[..3000]);
+    assert_eq!(files.read(&caller, file, 9000, &mut back), Ok(0));
+    assert_eq!(moved(), before);
+    // Around the longest message, some lengths ride and some do not.
+    for length in 3800..4100 {
+        let place = length as u64 % 7;
+        assert_eq!(
+            files.write(&caller, file, place, &bytes[..length]),
+            Ok(length)
+        );
+        back.fill(0);
+        assert_eq!(
+            files.read(&caller, file, place, &mut back[..length]),
+            Ok(length)
+        );
+        assert!(back[..length] == bytes[..length], "{length}");
+    }
+    assert_ne!(moved().0, before.0);
+    assert_ne!(moved().1, before.1);
+}
+
+#[test]
 fn requests_and_replies_longer_than_a_message_arrive_whole() {
     let site = Site::new();
     let (files, caller) = (&site.clients[0], Caller::default());

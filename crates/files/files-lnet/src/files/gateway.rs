@@ -1,6 +1,7 @@
 //! The gateway, which carries out file operations for clients on the network.
 
 use std::io::{IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::sync::Arc;
 
 use files::transfer::{Transfer, filled};
@@ -14,7 +15,7 @@ use super::busy::{Busy, Held, Key};
 use super::evidence::{self, Subject};
 use super::log::{LogError, ReplyLog};
 use super::sealed::Sealed;
-use super::{FILE, LONG_FILE, PIECE, Step};
+use super::{FILE, LONG_FILE, PIECE, SHORT_FILE, SHORT_READ, Step, join, split};
 
 /// A gateway that carries out file operations on a file system; a handler for [`lnet_rpc::Server::start`].
 ///
@@ -116,6 +117,7 @@ impl<F: FileSystem> FileGateway<F> {
         }
         let fetched;
         let message = match call.opcode() {
+            SHORT_FILE => return self.execute_short(call),
             FILE => call.body(),
             LONG_FILE if call.bulk_len() as usize <= REQUEST_MAX => {
                 fetched = fetch(call)?;
@@ -139,6 +141,34 @@ impl<F: FileSystem> FileGateway<F> {
         let _held = self.beside(once, &caller, &request);
         let reply = self.carry_out(call, &caller, &request)?;
         answer(call, encode_reply(&reply))
+    }
+
+    /// Carries out a read, or a write whose bytes are in the body.
+    fn execute_short(&self, call: &mut Call<'_>) -> Result<Vec<u8>, Failed> {
+        let (message, written) = split(call.body()).ok_or(Errno::EPROTO)?;
+        let (caller, request) = match decode_request(message) {
+            Ok(decoded) => decoded,
+            Err(malformed) => return Ok(join(&encode_reply(&Err(malformed.errno())), &[])),
+        };
+        let mut bytes = Vec::new();
+        let reply = match &request {
+            // The client may have gone to another gateway.
+            Request::Write { .. } if call.is_over() => Err(Errno::ETIMEDOUT),
+            Request::Write { handle, segments }
+                if written.len() as u64 == request.write_length() =>
+            {
+                let mut transfer = Transfer::new(segments);
+                let piece = 0..written.len() as u64;
+                let done = self.write_piece(&caller, *handle, &mut transfer, piece, written)?;
+                done.map(|()| Reply::Counts(transfer.into_counts()))
+            }
+            Request::Read { segments, .. } if written.is_empty() && request.read_length() > 0 => {
+                check_length(call, &request)?;
+                self.read(call, &caller, &request, segments, Some(&mut bytes))?
+            }
+            _ => return Err(Failed(Errno::EPROTO)),
+        };
+        Ok(join(&encode_reply(&reply), &bytes))
     }
 
     /// Keeps a request away from the names and objects that show the outcome of an operation that runs once.
@@ -222,7 +252,7 @@ impl<F: FileSystem> FileGateway<F> {
         let length = request.read_length().max(request.write_length());
         match request {
             Request::Read { segments, .. } if length > 0 => {
-                self.read(call, caller, request, segments)
+                self.read(call, caller, request, segments, None)
             }
             Request::Write { handle, segments } if length > 0 => {
                 self.write(call, caller, *handle, segments)
@@ -265,15 +295,17 @@ impl<F: FileSystem> FileGateway<F> {
         }
     }
 
+    /// Reads, and sends the bytes. Up to [`SHORT_READ`] bytes of one segment go into `short` instead.
     fn read(
         &self,
         call: &mut Call<'_>,
         caller: &Caller,
         request: &Request,
         segments: &[Segment],
+        short: Option<&mut Vec<u8>>,
     ) -> Result<Result<Reply, Errno>, Failed> {
         if let (&Request::Read { handle, .. }, &[segment]) = (request, segments) {
-            return self.read_one(call, caller, handle, segment);
+            return self.read_one(call, caller, handle, segment, short);
         }
         let mut bytes = vec![0; request.read_length() as usize];
         let mut memory = [IoSliceMut::new(&mut bytes)];
@@ -294,6 +326,7 @@ impl<F: FileSystem> FileGateway<F> {
         caller: &Caller,
         handle: Handle,
         Segment { offset, length }: Segment,
+        short: Option<&mut Vec<u8>>,
     ) -> Result<Result<Reply, Errno>, Failed> {
         let size = match self.files.getattr(caller, handle) {
             Ok(attributes) => attributes.size,
@@ -304,6 +337,12 @@ impl<F: FileSystem> FileGateway<F> {
             // Read even so: the file system must still decide whether the caller may read.
             let read = self.files.read(caller, handle, offset, &mut []);
             return Ok(read.map(|_| Reply::Counts(vec![0])));
+        }
+        if let Some(short) = short.filter(|_| length <= SHORT_READ) {
+            short.resize(length as usize, 0);
+            let read = self.files.read(caller, handle, offset, short);
+            short.truncate(*read.as_ref().unwrap_or(&0));
+            return Ok(read.map(|count| Reply::Counts(vec![count as u64])));
         }
         let (mut count, mut failed) = (0, None);
         // At most `PIECE`, so the length fits into 32 bits.
@@ -345,16 +384,8 @@ impl<F: FileSystem> FileGateway<F> {
             let piece = start..start + bytes.len() as u64;
             // After a failure nothing more is written, but the client may continue to send.
             if failed.is_none() && transfer.is_done_to(start) {
-                let segments = transfer.cut(&piece);
-                let request = Request::Write { handle, segments };
-                let memory = [IoSlice::new(bytes)];
-                let busy = self.once.as_ref().map(|once| &once.busy);
-                let _held = busy.map(|busy| busy.beside_others(vec![Key::Object(handle)]));
-                match self.files.call(caller, &request, Data::Write(&memory)) {
-                    Ok(Reply::Counts(counts)) => transfer.done(&piece, &counts)?,
-                    Ok(_) => return Err(Failed(Errno::EPROTO)),
-                    Err(errno) => failed = Some(errno),
-                }
+                let written = self.write_piece(caller, handle, &mut transfer, piece, bytes)?;
+                failed = written.err();
             }
             Ok(())
         })?;
@@ -363,6 +394,30 @@ impl<F: FileSystem> FileGateway<F> {
             Some(errno) if counts.iter().all(|&count| count == 0) => Err(errno),
             _ => Ok(Reply::Counts(counts)),
         })
+    }
+}
+
+impl<F: FileSystem> FileGateway<F> {
+    /// Writes a part of a transfer. The outer error is one of the protocol, the inner one that of the file system.
+    fn write_piece(
+        &self,
+        caller: &Caller,
+        handle: Handle,
+        transfer: &mut Transfer<'_>,
+        piece: Range<u64>,
+        bytes: &[u8],
+    ) -> Result<Result<(), Errno>, Failed> {
+        let segments = transfer.cut(&piece);
+        let request = Request::Write { handle, segments };
+        let memory = [IoSlice::new(bytes)];
+        let busy = self.once.as_ref().map(|once| &once.busy);
+        let _held = busy.map(|busy| busy.beside_others(vec![Key::Object(handle)]));
+        match self.files.call(caller, &request, Data::Write(&memory)) {
+            Ok(Reply::Counts(counts)) => transfer.done(&piece, &counts)?,
+            Ok(_) => return Err(Failed(Errno::EPROTO)),
+            Err(errno) => return Ok(Err(errno)),
+        }
+        Ok(Ok(()))
     }
 }
 

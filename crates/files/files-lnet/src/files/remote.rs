@@ -13,7 +13,7 @@ use files::wire::{decode_reply, encode_request};
 use files::{Caller, Data, Errno, FileSystem, OUTCOME_UNKNOWN, Reply, Request, Segment};
 use lnet_rpc::{Bulk, CallError, Client, Idempotence, REQUEST_BODY_MAX, Response};
 
-use super::{FILE, LONG_FILE, PIECE, SEGMENTS};
+use super::{FILE, LONG_FILE, PIECE, SEGMENTS, SHORT_FILE, join};
 
 /// Calls of one read or write under way at once. While one call waits for an answer or a disk, others move
 /// bytes.
@@ -52,6 +52,20 @@ impl RemoteFiles {
         } else {
             Idempotence::Once
         };
+        let Response { body, bulk } = self.send(opcode, body, bulk, idempotence)?;
+        let is_in_bulk = body.is_empty();
+        let reply = decode_reply(if is_in_bulk { &bulk } else { &body });
+        let reply = reply.map_err(|_| Errno::EPROTO)??;
+        Ok((reply, bulk))
+    }
+
+    fn send(
+        &self,
+        opcode: u32,
+        body: Vec<u8>,
+        bulk: Bulk,
+        idempotence: Idempotence,
+    ) -> Result<Response, Errno> {
         let call = lnet_rpc::Request {
             opcode,
             body,
@@ -60,11 +74,19 @@ impl RemoteFiles {
             deadline: self.deadline,
         };
         let response = self.client.call(call);
-        let Response { body, bulk } = response.map_err(|error| errno_of(&error, idempotence))?;
-        let is_in_bulk = body.is_empty();
-        let reply = decode_reply(if is_in_bulk { &bulk } else { &body });
-        let reply = reply.map_err(|_| Errno::EPROTO)??;
-        Ok((reply, bulk))
+        response.map_err(|error| errno_of(&error, idempotence))
+    }
+
+    /// Makes a call for a read, or for a write with its bytes in the body. Returns the reply and the bytes that were read.
+    fn exchange_short(&self, body: Vec<u8>, bulk: Bulk) -> Result<(Reply, Vec<u8>), Errno> {
+        let response = self.send(SHORT_FILE, body, bulk, Idempotence::Idempotent)?;
+        let (reply, bytes) = super::split(&response.body).ok_or(Errno::EPROTO)?;
+        let reply = decode_reply(reply).map_err(|_| Errno::EPROTO)??;
+        if bytes.is_empty() {
+            return Ok((reply, response.bulk));
+        }
+        self.client.reuse(response.bulk);
+        Ok((reply, bytes.to_vec()))
     }
 
     /// Reads with several calls at once, each into its own part of the memory.
@@ -80,8 +102,7 @@ impl RemoteFiles {
         let rooms = split(memory, &parts);
         let jobs: Vec<_> = parts.iter().zip(rooms).collect();
         let results = side_by_side(jobs, |(part, mut room)| {
-            let bulk = Bulk::Receive(part.length());
-            let (counts, bytes) = self.part(caller, request, part, bulk)?;
+            let (counts, bytes) = self.read_part(caller, request, part)?;
             if (bytes.len() as u64) < filled(&part.segments, &counts) {
                 return Err(Errno::EPROTO);
             }
@@ -109,9 +130,9 @@ impl RemoteFiles {
             let mut bytes = self.client.spare_memory();
             gather_into(&mut bytes, memory, &part.range);
             let bytes = Bytes::from(bytes);
-            let done = self.part(caller, request, part, Bulk::Send(bytes.clone()));
+            let done = self.write_part(caller, request, part, bytes.clone());
             self.client.reuse_sent(bytes);
-            Ok(done?.0)
+            done
         });
         for (part, counts) in parts.iter().zip(results) {
             match counts {
@@ -126,26 +147,45 @@ impl RemoteFiles {
         Ok(Reply::Counts(transfer.into_counts()))
     }
 
-    /// Makes one call of a read or write.
-    fn part(
+    /// Makes one call of a read.
+    fn read_part(
         &self,
         caller: &Caller,
         request: &Request,
         part: &Part,
-        bulk: Bulk,
     ) -> Result<(Vec<u64>, Vec<u8>), Errno> {
-        let segments = part.segments.clone();
-        let request = match *request {
-            Request::Read { handle, .. } => Request::Read { handle, segments },
-            Request::Write { handle, .. } => Request::Write { handle, segments },
-            _ => return Err(Errno::EINVAL),
-        };
-        match self.exchange(caller, &request, bulk)? {
+        let message = encode_request(caller, &part.of(request)?);
+        let bulk = Bulk::Receive(part.length());
+        match self.exchange_short(join(&message, &[]), bulk)? {
             (Reply::Counts(counts), bytes) => Ok((counts, bytes)),
             _ => Err(Errno::EPROTO),
         }
     }
+
+    /// Makes one call of a write.
+    fn write_part(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        part: &Part,
+        bytes: Bytes,
+    ) -> Result<Vec<u64>, Errno> {
+        let request = part.of(request)?;
+        let message = encode_request(caller, &request);
+        let (reply, _) = if SHORT_HEAD + message.len() + bytes.len() <= REQUEST_BODY_MAX {
+            self.exchange_short(join(&message, &bytes), Bulk::None)?
+        } else {
+            self.exchange(caller, &request, Bulk::Send(bytes))?
+        };
+        match reply {
+            Reply::Counts(counts) => Ok(counts),
+            _ => Err(Errno::EPROTO),
+        }
+    }
 }
+
+/// Bytes of a body before the message and the bytes of a file.
+const SHORT_HEAD: usize = 4;
 
 /// The part of a read or write that one call moves.
 struct Part {
@@ -171,6 +211,16 @@ impl Part {
             }
         }
         parts
+    }
+
+    /// Returns the request for this part of a read or write.
+    fn of(&self, request: &Request) -> Result<Request, Errno> {
+        let segments = self.segments.clone();
+        match *request {
+            Request::Read { handle, .. } => Ok(Request::Read { handle, segments }),
+            Request::Write { handle, .. } => Ok(Request::Write { handle, segments }),
+            _ => Err(Errno::EINVAL),
+        }
     }
 
     fn length(&self) -> u32 {

@@ -87,7 +87,12 @@ pub(super) fn set(
         let _place = place;
         let pending = listed.begin_long(thread, reply);
         let had_locks = tree.locks.has_locks(file.handle, asked.owner);
-        guard(&file.lockers).push(asked.owner);
+        {
+            let mut lockers = guard(&file.lockers);
+            if !lockers.contains(&asked.owner) {
+                lockers.push(asked.owner);
+            }
+        }
         let locked = tree
             .locks
             .lock(file.handle, asked, waits, || pending.is_over());

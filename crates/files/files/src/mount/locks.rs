@@ -177,7 +177,7 @@ impl Locks {
             let mut state = self.state();
             if let Some(held) = state.held.get_mut(&handle) {
                 held.unlock(bytes.owner, &bytes);
-                if held.is_empty() {
+                if held.count() == 0 {
                     state.held.remove(&handle);
                 }
             }

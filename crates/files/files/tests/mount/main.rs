@@ -206,7 +206,10 @@ fn what_fuser_does_not_know_is_refused() {
     let path = bed.seen("a");
     fs::write(&path, "x").unwrap();
     let file = fs::File::open(&path).unwrap();
-    assert_eq!(rustix::fs::ioctl_getflags(&file), Err(rustix::io::Errno::NOTTY));
+    assert_eq!(
+        rustix::fs::ioctl_getflags(&file),
+        Err(rustix::io::Errno::NOTTY)
+    );
     let all = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let status = rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH, all).unwrap();
     assert_eq!(status.stx_mask & StatxFlags::BTIME.bits(), 0);

@@ -2,5 +2,6 @@
 
 mod common;
 mod failover;
+mod locks;
 mod reftest;
 mod threads;
