@@ -515,7 +515,7 @@ impl Client {
 
     /// Attempts others of the key, if there are any.
     fn note_removed(&self, mut state: MutexGuard<'_, State>, key: Key) {
-        state.completed += 1;
+        self.note_completed(&mut state);
         if state.queue.has(key) {
             self.note_open(&mut state, key);
         }

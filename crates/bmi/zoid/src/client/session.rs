@@ -105,6 +105,8 @@ pub(super) struct State {
     pub(super) changes: Changes,
     /// How often an operation completed.
     pub(super) completed: u64,
+    /// The number of tests that sleep until another thread has attempted what is ready.
+    pub(super) pausing: usize,
     /// The number of messages that may be sent without a request.
     pub(super) credits: u32,
     /// How much of the daemon's window for short messages is in use; `None` if the daemon has none.
@@ -258,6 +260,7 @@ impl State {
             wakes: 0,
             changes: Changes::default(),
             completed: 0,
+            pausing: 0,
             credits: 0,
             window: None,
             server_died: false,

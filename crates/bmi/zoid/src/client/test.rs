@@ -72,7 +72,7 @@ enum Pause {
     No,
     /// Sleeps this long: nothing will signal the change it waits for.
     For(Duration),
-    /// Sleeps until the number of changes differs from this: another thread attempts what is ready.
+    /// Sleeps until the progress differs from this: another thread attempts what is ready.
     Change(u64),
 }
 
@@ -82,7 +82,7 @@ enum Tried {
     Completed,
     /// All attempts were rejected.
     Rejected,
-    /// Other threads attempt them; the value is the number of changes at that time.
+    /// Other threads attempt them; the value is the progress at that time.
     Elsewhere(u64),
 }
 
@@ -135,11 +135,13 @@ impl Client {
         };
         let until = Instant::now().checked_add(time);
         let ended = |state: &mut State| {
-            let changed = changes.is_some_and(|changes| state.changes.all() != changes);
+            let changed = changes.is_some_and(|changes| state.progress() != changes);
             (changed || state.wakes != wakes || wanted.is_satisfied()).then_some(())
         };
-        let ended = self.sleep(awaits(None, wanted), until, Signals::End, ended)?;
-        if ended.is_none() && changes.is_none() {
+        self.lock().pausing += usize::from(changes.is_some());
+        let ended = self.sleep(awaits(None, wanted), until, Signals::End, ended);
+        self.lock().pausing -= usize::from(changes.is_some());
+        if ended?.is_none() && changes.is_none() {
             self.counters.fixed_pauses().up();
         }
         Ok(())
@@ -260,7 +262,7 @@ impl Client {
             for _ in 0..count {
                 let mut state = self.lock();
                 let Some(op) = state.queue.begin(key) else {
-                    elsewhere.get_or_insert(state.changes.all());
+                    elsewhere.get_or_insert(state.progress());
                     break;
                 };
                 drop(state);
@@ -323,7 +325,7 @@ impl Client {
         }
         self.completions.complete(op, result);
         let mut state = self.lock();
-        state.completed += 1;
+        self.note_completed(&mut state);
         // Another thread may wait for this one.
         match removed {
             Some(removed) => self.wake_for(&state, Change::Completed(op, removed.context)),

@@ -282,7 +282,10 @@ impl Shared {
             return self.call_workers(tasks);
         }
         self.call_workers(tasks.saturating_sub(1));
-        while let Some(tasks) = self.lock().queue.pop() {
+        loop {
+            // Not in the condition of the loop, which would hold the lock during the execution.
+            let next = self.lock().queue.pop();
+            let Some(tasks) = next else { break };
             self.execute(tasks);
         }
         // The memory of a single message is freed last, when the answer is on its way.

@@ -6,6 +6,7 @@
 //! | an operation completes | the tests that name the operation, and those of its context |
 //! | an operation of a key may be attempted | the tests that name one of the key, and those of contexts |
 //! | answers to flights wait and nobody handles them | one thread |
+//! | an operation completes or may be attempted | also the tests that wait for another thread's attempts |
 //! | the reader leaves | one thread, unless another one is about to read |
 //! | anything else | every thread |
 //!
@@ -141,6 +142,11 @@ impl State {
         self.long_drivers -= usize::from(long);
     }
 
+    /// Returns a number that changes whenever an operation completes or may be attempted.
+    pub(in crate::client) fn progress(&self) -> u64 {
+        self.changes.all() + self.completed
+    }
+
     /// Wakes every thread that sleeps while another one reads.
     pub(super) fn wake_followers(&self) {
         for follower in &self.followers {
@@ -170,6 +176,14 @@ impl Client {
         let concerned = |follower: &&Follower| follower.interest.has(change);
         for follower in state.followers.iter().filter(concerned) {
             follower.turn.notify();
+        }
+    }
+
+    /// Counts a completed operation, and wakes the tests that sleep until another thread has got on.
+    pub(in crate::client) fn note_completed(&self, state: &mut State) {
+        state.completed += 1;
+        if state.pausing > 0 {
+            self.wake_sleepers(state);
         }
     }
 
