@@ -236,8 +236,20 @@ fn rails_are_explained_proved_and_written() {
         assert!(ended.out.contains("leaf-02-03"), "{}", ended.out);
         let node = fs::read_to_string(format!("{conf}/nodes/gpu004.yaml")).unwrap();
         assert!(node.contains("CPT: \"[1]\""), "{node}");
-        let ended = run(finerail(["site", "check", &format!("{conf}/nodes")]));
-        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        // The other view on the same files: every node reaches every other one directly.
+        let nodes = format!("{conf}/nodes");
+        let ended = run(finerail(["site", "check", &nodes])).expect_code(0);
+        assert!(
+            ended.out.contains("16 nodes") && ended.out.contains(" 0 errors"),
+            "{}",
+            ended.out
+        );
+        let ended = run(finerail(["site", "reach", &nodes])).expect_code(0);
+        assert!(
+            ended.out.contains("works gpu") && !ended.out.contains("fails"),
+            "{}",
+            ended.out
+        );
     }
     // This server has no adapter on rail 3, on which the clients' adapters are then idle.
     let json = fgr(&["rails", &file, "--servers", "gpu008", "--json"]).expect_code(1);

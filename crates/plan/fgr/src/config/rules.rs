@@ -73,33 +73,36 @@ fn expression(nids: &[Nid]) -> String {
     format!("{head}[{list}]@{}", nid.net())
 }
 
-/// Reads selection rules as commands, one per line: `lnetctl udsp add --dst NET --rte GATEWAY`.
+/// Reads selection rules as commands, one per line: `lnetctl udsp add --dst NET --rte GATEWAY`, or with
+/// `--src` in place of `--rte`.
 ///
 /// # Errors
 ///
 /// Every line with another command or an invalid rule.
 pub fn read_udsp(file: &str, text: &str) -> Result<Vec<Rule>, InputError> {
-    const WANTED: &str = "lnetctl udsp add --dst NET --rte GATEWAY";
+    const WANTED: &str = "lnetctl udsp add --dst NET --rte GATEWAY, or --src NIDS --dst NIDS";
     let mut problems = Problems::new(file);
     let mut rules = Vec::new();
     let readable = fits(&mut problems, text);
     for (line, content) in (1..).zip(text.lines()).take_while(|_| readable) {
         let words: Vec<&str> = content.split_whitespace().collect();
-        let rule = match words[..] {
+        let text = match words[..] {
             [] => continue,
-            ["lnetctl", "udsp", "add", "--dst", dst, "--rte", rte] => {
-                let text = RuleText {
-                    dst: Some(dst),
-                    rte: Some(rte),
-                    ..RuleText::default()
-                };
-                Rule::from_text(&text, Profile::Lustre).ok()
-            }
-            _ => None,
+            ["lnetctl", "udsp", "add", "--dst", dst, "--rte", rte] => RuleText {
+                dst: Some(dst),
+                rte: Some(rte),
+                ..RuleText::default()
+            },
+            ["lnetctl", "udsp", "add", "--src", src, "--dst", dst] => RuleText {
+                src: Some(src),
+                dst: Some(dst),
+                ..RuleText::default()
+            },
+            _ => RuleText::default(),
         };
-        match rule {
-            Some(rule) => rules.push(rule),
-            None => problems.value(line, "command", content, WANTED),
+        match Rule::from_text(&text, Profile::Lustre) {
+            Ok(rule) => rules.push(rule),
+            Err(_) => problems.value(line, "command", content, WANTED),
         }
     }
     problems.into_result(rules)
