@@ -37,7 +37,8 @@ pub(crate) struct DumpArgs {
     #[arg(long, conflicts_with_all = ["verbose", "csv"])]
     rpc_summary: bool,
 
-    /// The columns that make the rows of --rpc-summary
+    /// The columns that make the rows of --rpc-summary. The target is the server where the capture does not show the
+    /// target's connect
     #[arg(
         long,
         value_name = "COLUMN",

@@ -19,13 +19,9 @@ use super::{DumpArgs, damage, verdict};
 /// A column that makes rows of the table.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(super) enum Column {
-    /// The node that asks
     Client,
-    /// The target, or the server where the capture does not show the target's name
     Target,
-    /// The operation
     Operation,
-    /// The job
     Job,
 }
 
