@@ -579,7 +579,10 @@ fn access_control_lists_permit_and_refuse() {
     script(here, &format!("{cat} kept/a"));
     script(here, &format!("{cat} seen/a"));
     let other = "setpriv --reuid 54322 --regid 54322 --clear-groups cat";
-    script(here, &format!("! {other} kept/a 2>/dev/null && ! {other} seen/a 2>/dev/null"));
+    script(
+        here,
+        &format!("! {other} kept/a 2>/dev/null && ! {other} seen/a 2>/dev/null"),
+    );
 }
 
 #[test]

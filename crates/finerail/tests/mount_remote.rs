@@ -181,12 +181,10 @@ fn locks_outlive_a_restart_of_the_gateway() {
     lab.kill();
     lab.start();
     // Without the lock of before, this call would wait for the end of the grace, and succeed.
-    eventually("the lock is there again", || {
-        match other.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => Some(()),
-            Ok(()) => panic!("another program got the lock"),
-            Err(std::fs::TryLockError::Error(_)) => None,
-        }
+    eventually("the lock is there again", || match other.try_lock() {
+        Err(std::fs::TryLockError::WouldBlock) => Some(()),
+        Ok(()) => panic!("another program got the lock"),
+        Err(std::fs::TryLockError::Error(_)) => None,
     });
     mine.unlock().unwrap();
 }
