@@ -81,7 +81,7 @@ fn put_ack() -> (Vec<u8>, Body<'static>) {
     )
 }
 
-fn get_req() -> (Vec<u8>, Body<'static>) {
+fn getting() -> (Vec<u8>, Body<'static>) {
     let cookie = 0x2122_2324_2526_2728;
     let cookie_bytes = "28 27 26 25 24 23 22 21";
     (
@@ -140,7 +140,7 @@ fn vectors() -> Vec<(Vec<u8>, Body<'static>)> {
             vector("d5", "3c 00 00 00", &format!("{cookie_bytes} 00 00 00 00")),
             Body::PutDone { cookie, status: 0 },
         ),
-        get_req(),
+        getting(),
         (
             vector("d7", "3c 00 00 00", &format!("{cookie_bytes} 00 00 10 00")),
             Body::GetDone {
