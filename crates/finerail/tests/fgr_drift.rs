@@ -259,7 +259,7 @@ fn what_lies_in_the_folder_is_what_is_proved() {
         "{text}"
     );
     assert!(
-        text.contains("oss1 on tcp201: messages that the server starts are lost"),
+        text.contains("oss1 on tcp201: requests are lost: no usable route"),
         "{text}"
     );
     // Other commands do not choose between the parts.

@@ -1,7 +1,7 @@
 //! Lustre's RPCs: bytes as a message, and bytes as a stream of messages that are paired.
 
 use lnet_ptlrpc::{FileSystem, Opened, Pairer, Records, Seen, bytes_asked, fields, open, subject};
-use lnet_types::{Nid, Time};
+use lnet_types::{Net, Nid, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
 
 /// Any bytes are a message or an error, and the fields of a message cover its bytes in order. Cut into pieces, the bytes
@@ -67,10 +67,7 @@ fn stream(data: &[u8]) {
 }
 
 fn header(head: &[u8], len: usize) -> Header {
-    let node = |number: u8| -> Nid {
-        let nid = format!("10.0.0.{}@tcp", number & 3).parse();
-        nid.expect("a NID")
-    };
+    let node = |number: u8| Nid::from_ip(Net::tcp(0), [10, 0, 0, number & 3].into());
     let (match_bits, ptl_index) = (u64::from(head[1]), u32::from(head[2] % 64));
     let handle = Handle {
         interface: 1,

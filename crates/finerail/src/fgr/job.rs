@@ -46,7 +46,7 @@ const PLANNING: [&str; 15] = [
 #[derive(clap::Args)]
 #[command(after_help = "\
 Assumptions: every client of the job writes the same amount to each target, and no other job runs. The \
-rates of a router and of a client's adapter are assumed, too: give the measured rates with --router-rate
+rates of a router and of a client's adapter are assumed, too: give the measured rates with --router-rate \
 and --client-rate.
 
 Examples:

@@ -12,7 +12,7 @@ use crate::fault::Held;
 use crate::health::recovery::RecoveryTarget;
 use crate::io::TxId;
 use crate::portals::md::MdHandle;
-use crate::send::tx::Queue;
+use crate::send::queues::Queue;
 
 /// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -44,7 +44,7 @@ fn describe(text: &mut String, message: &Message<'_>, body: &Body<'_>) -> fmt::R
         33..=64 => fid(text, message.buffer(1), 0),
         1..=23 => object(text, message.buffer(1), 8),
         opc::LDLM_ENQUEUE => enqueue(text, message, body),
-        101..=106 => lock(text, message),
+        102..=106 => lock(text, message),
         opc::LLOG_NEXT_BLOCK | opc::LLOG_PREV_BLOCK => {
             let index = message.buffer(1).and_then(|view| view.u32(28));
             put(text, "from record ", index)

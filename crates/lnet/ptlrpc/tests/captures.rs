@@ -1,5 +1,12 @@
 //! The captures of a real client and its servers: every byte of every RPC has a name, and every request its reply.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;

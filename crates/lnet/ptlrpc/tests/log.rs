@@ -1,5 +1,10 @@
 //! Configuration logs that tests make: groups, failover nodes, lengths that lie.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use lnet_ptlrpc::{FileSystem, LogError, Records};
 use proptest::prelude::*;
 

@@ -1,5 +1,10 @@
 //! Requests, replies and bulk that come late, twice, from elsewhere, or not at all.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use std::time::Duration;

@@ -514,6 +514,19 @@ fn is_same(
     failure.kind == side && (failure.name == router || failure.name == with_nid)
 }
 
+/// Returns whether a message of some end may cross two routers.
+fn is_chain(drafts: &[Draft]) -> bool {
+    let leads = |gateway: &str, net: usize| {
+        let at = (0..drafts.len()).find(|&at| {
+            let mut nets = drafts[at].nets.iter();
+            nets.any(|&own| nid(at, own) == gateway)
+        });
+        at.is_none_or(|at| drafts[at].nets.contains(&net))
+    };
+    let mut routes = drafts.iter().flat_map(|draft| &draft.routes);
+    routes.any(|(net, gateway, ..)| !leads(gateway, *net))
+}
+
 /// Returns the differences in words, and counts the verdicts of each kind.
 fn differences(
     seed: u64,
@@ -547,7 +560,9 @@ fn differences(
             // up if they receive messages from it.
             let agrees = match verdict {
                 Verdict::All => count == MESSAGES,
-                Verdict::Some => (1..MESSAGES).contains(&count),
+                // Routers take turns for all messages together. In a chain, each message of one end may come in the
+                // turn of the same next router.
+                Verdict::Some => count < MESSAGES && (count > 0 || is_chain(drafts)),
                 Verdict::None => count == 0 || profile == Profile::Design && count < MESSAGES,
             };
             if !agrees {

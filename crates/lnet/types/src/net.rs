@@ -87,7 +87,7 @@ impl fmt::Display for LndType {
 }
 
 /// An LNet network: an LND type and a number, written `tcp`, `tcp1`, `o2ib204`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Net {
     /// The LND type.
     pub lnd: LndType,
@@ -111,6 +111,12 @@ impl Net {
     #[must_use]
     pub const fn tcp(number: u16) -> Self {
         Self::new(LndType::TCP, number)
+    }
+}
+
+impl fmt::Debug for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
