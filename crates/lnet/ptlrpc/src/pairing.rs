@@ -103,7 +103,7 @@ impl Bits {
     }
 }
 
-/// Pairs messages; see the [module](self).
+/// Pairs requests, replies and bulk, one message at a time, within limits.
 #[derive(Debug, Default)]
 pub struct Pairer {
     open: FxHashMap<u64, Open>,
