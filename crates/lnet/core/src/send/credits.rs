@@ -21,6 +21,9 @@ pub(crate) struct Credits<T> {
     most: u32,
     /// When the deadlines of the waiting messages are checked next; `None` if no timer is armed.
     pub(crate) checked_at: Option<Time>,
+    /// The latest deadline among the messages of this node that entered since the queue was last empty; `None` once a
+    /// message with an earlier deadline has entered behind it.
+    pub(crate) in_order_until: Option<Time>,
 }
 
 impl<T> Default for Credits<T> {
@@ -30,6 +33,7 @@ impl<T> Default for Credits<T> {
             waiting: VecDeque::new(),
             most: 0,
             checked_at: None,
+            in_order_until: Some(Time::ZERO),
         }
     }
 }

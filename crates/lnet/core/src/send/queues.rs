@@ -77,9 +77,15 @@ impl Core {
             (SendStage::NiQueue, _) => Queue::Ni(tx.ni),
             _ => return,
         };
-        if !tx.is_forwarded() {
-            self.arm_queue(queue, tx.deadline);
+        if tx.is_forwarded() {
+            return;
         }
+        let at = tx.deadline;
+        if let Some(credits) = self.credits_of(queue) {
+            let last = credits.in_order_until.filter(|last| *last <= at);
+            credits.in_order_until = last.map(|_| at);
+        }
+        self.arm_queue(queue, at);
     }
 
     fn credits_of(&mut self, queue: Queue) -> Option<&mut Credits<TxId>> {
@@ -108,7 +114,9 @@ impl Core {
         let credits = self
             .credits_of(queue)
             .filter(|credits| credits.waiting().is_empty());
-        if let Some(at) = credits.and_then(|credits| credits.checked_at.take()) {
+        let Some(credits) = credits else { return };
+        credits.in_order_until = Some(Time::ZERO);
+        if let Some(at) = credits.checked_at.take() {
             self.timers.disarm(at, Timer::Queue(queue));
         }
     }
@@ -120,18 +128,25 @@ impl Core {
             return;
         };
         credits.checked_at = None;
-        let waiting: Vec<TxId> = credits.waiting().iter().copied().collect();
-        let deadlines = waiting.iter().filter_map(|&id| {
-            let tx = self.tx.get(id).filter(|tx| !tx.is_forwarded())?;
-            Some((id, tx.deadline))
-        });
-        let (late, next) = deadlines.fold((Vec::new(), None), |(mut late, next), (id, at)| {
-            if at <= now {
+        let in_order = credits.in_order_until.is_some();
+        let (mut late, mut next) = (Vec::new(), None::<Time>);
+        for place in 0.. {
+            let credits = self.credits_of(queue);
+            let id = credits.and_then(|credits| credits.waiting().get(place).copied());
+            let Some(id) = id else { break };
+            let Some(tx) = self.tx.get(id).filter(|tx| !tx.is_forwarded()) else {
+                continue;
+            };
+            if tx.deadline <= now {
                 late.push(id);
-                return (late, next);
+                continue;
             }
-            (late, Some(next.map_or(at, |next: Time| next.min(at))))
-        });
+            next = Some(next.map_or(tx.deadline, |next| next.min(tx.deadline)));
+            // All behind it have later deadlines. Thousands may wait for a peer that stands still.
+            if in_order {
+                break;
+            }
+        }
         if let Some(next) = next {
             self.arm_queue(queue, next);
         }
