@@ -77,7 +77,11 @@ macro_rules! inputs {
                 $(#[$doc])*
                 pub fn $name(&mut self, $($arg: $type),*) $(-> $answer)? {
                     let input = self.noted(|| Input::$input { $($arg: $arg.to_owned()),* });
-                    self.take_in(input, |core| $call(core, $($arg),*))
+                    self.take_in(input, |core| {
+                        let answer = $call(core, $($arg),*);
+                        core.settle();
+                        answer
+                    })
                 }
             )*
 

@@ -221,6 +221,8 @@ pub struct Core {
     tx: table::Table<TxId, send::tx::Tx>,
     /// Messages that wait for a resend, oldest first.
     resends: VecDeque<TxId>,
+    /// Events of operations that the core itself started, which [`Core::settle`] handles.
+    finished: VecDeque<portals::lifecycle::Finished>,
     policies: policies::Policies,
     faults: fault::Faults,
     routing_change: Option<router::routing::Change>,
@@ -261,6 +263,7 @@ impl Core {
             rx: table::Table::default(),
             tx: table::Table::default(),
             resends: VecDeque::new(),
+            finished: VecDeque::new(),
             policies: policies::Policies::new(config.globals.profile),
             faults: fault::Faults::new(config.seed),
             routing_change: None,

@@ -54,6 +54,7 @@ pub(crate) fn tick(core: &mut Core, now: Time) {
             Timer::Fault(held) => core.fault_is_over(held, now),
             Timer::Push(from) => core.push_step(from, now),
         }
+        core.settle();
     }
 }
 

@@ -9,13 +9,13 @@ use crate::Core;
 use crate::discovery::merge::INFO_SIZE_MAX;
 use crate::discovery::table::{Action, Discovery, Happening, Ours};
 use crate::event::{Errno, Event, EventKind};
-use crate::io::{CoreBuffer, NiId, TxId};
+use crate::io::{CoreBuffer, TxId};
 use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
-use crate::portals::put_get::PutRequest;
+use crate::portals::put_get::{PutRequest, Waiting};
 use crate::select::{Path, PathRequest, Unobserved};
-use crate::send::tx::{End, Outgoing, SendStage, Tx};
+use crate::send::tx::{End, SendStage, Tx};
 use crate::status::DropReason;
 use crate::timer::Timer;
 
@@ -57,32 +57,17 @@ impl Core {
         }
     }
 
-    /// Decides whether a PUT or GET of this node must wait until its target is discovered. Messages of
-    /// portal 0 never wait, so that pings and pushes do not wait for themselves.
-    // [DISC-1] [DISC-2] [PEER-2] [PEER-4]
-    pub(crate) fn must_wait(&self, send: &PathRequest, path: Path) -> bool {
-        let PathRequest::Request(request) = send else {
-            return false;
-        };
-        let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.is_copy;
-        if !self.config.globals.discovery || is_exempt {
-            return false;
-        }
-        let target = self.peers.by_nid(request.target.nid);
-        let named = match target {
-            Some(peer_ni) if peer_ni.primary != peer_ni.nid => self.peers.by_nid(peer_ni.primary),
-            _ => target,
-        };
-        let discovery = named.and_then(|peer_ni| peer_ni.discovery.as_ref());
-        discovery.is_none_or(|known| !known.is_up_to_date(&self.ours()))
-    }
-
-    /// Lets a message wait until its target is discovered.
-    pub(crate) fn park(&mut self, send: PathRequest, path: Path, message: Outgoing, now: Time) {
-        let PathRequest::Request(request) = send else {
+    /// Lets a message wait until its target is discovered, if it must.
+    pub(crate) fn park(&mut self, waiting: Option<Waiting>, now: Time) {
+        let Some(Waiting {
+            send: PathRequest::Request(request),
+            path,
+            message,
+        }) = waiting
+        else {
             return;
         };
-        let target = request.target;
+        let (target, send) = (request.target, PathRequest::Request(request));
         if self.peer_ni(target.nid, now).is_none() {
             return self.reject(message, Errno::ENOMEM);
         }
@@ -148,10 +133,14 @@ impl Core {
             return;
         };
         for md in known.ping.into_iter().chain(known.push) {
-            if let Some(md) = self.mds.get_mut(md)
-                && let Owner::Discovery(_, of) | Owner::Push(_, of) = &mut md.owner
-            {
-                *of = name;
+            let mut events = self.finished.iter_mut();
+            let event = events.find(|finished| finished.event.md == md);
+            let owners = event.map(|finished| &mut finished.owner);
+            let descriptor = self.mds.get_mut(md).map(|md| &mut md.owner);
+            for owner in owners.into_iter().chain(descriptor) {
+                if let Owner::Discovery(_, of) | Owner::Push(_, of) = owner {
+                    *of = name;
+                }
             }
         }
         for &id in &known.parked {

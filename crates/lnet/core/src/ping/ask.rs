@@ -12,7 +12,8 @@ use crate::Core;
 use crate::io::CoreBuffer;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdHandle, MdOptions, MdSpec};
-use crate::portals::put_get::GetRequest;
+use crate::portals::put_get::{GetRequest, SendHints};
+use crate::select::Exact;
 
 impl Core {
     /// Binds a descriptor for one ping, with room for `length` bytes of the answer; `None` if it cannot be bound.
@@ -48,8 +49,11 @@ impl Core {
             match_bits: PING_MATCH_BITS,
             offset: 0,
         };
-        if self.probe(get, timeout, now).is_err() {
-            self.unlink_md(md, Ok(()), now);
+        let (ours, hints) = (self.ours(), SendHints::default());
+        match self.start_get(get, hints, timeout, Exact::Always, &ours, now) {
+            // What goes to portal 0 waits for no discovery.
+            Ok(waiting) => debug_assert!(waiting.is_none(), "a ping waits for a discovery"),
+            Err(_) => self.unlink_md(md, Ok(()), now),
         }
     }
 }

@@ -34,6 +34,20 @@ pub(crate) struct PingTarget {
     sequence: u32,
     /// The number of changes of the information of any kind.
     version: u32,
+    /// What has changed since the information was built.
+    pub(crate) outdated: Outdated,
+}
+
+/// What has changed since the ping information was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Outdated {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The status of a net.
+    Status,
+    /// The status of an interface, which counts as a change of the set.
+    Interfaces,
 }
 
 impl PingTarget {
@@ -71,6 +85,15 @@ impl Core {
             .and_then(|me| self.attach_md(me, md, owner))
             .ok();
         self.rebuild_ping_info();
+    }
+
+    /// Brings the ping information up to date.
+    pub(crate) fn refresh_ping_info(&mut self) {
+        match std::mem::take(&mut self.ping_target.outdated) {
+            Outdated::Nothing => {}
+            Outdated::Status => self.rewrite_ping_info(),
+            Outdated::Interfaces => self.rebuild_ping_info(),
+        }
     }
 
     /// Rebuilds the ping information after the configuration has changed, with the next sequence number.
@@ -183,7 +206,9 @@ impl Core {
         (state.last_ping, state.asked) = (now, false);
         if std::mem::take(&mut state.quiet) {
             self.watch_net(net, now);
-            self.rewrite_ping_info();
+            if self.ping_target.outdated == Outdated::Nothing {
+                self.ping_target.outdated = Outdated::Status;
+            }
         }
     }
 

@@ -13,6 +13,13 @@ use crate::send::tx::End;
 use crate::status::DropReason;
 use crate::timer::Timer;
 
+/// The event of an operation that the core itself started.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) owner: Owner,
+    pub(crate) event: Event,
+}
+
 impl Core {
     /// Ends one operation of a descriptor with its event. Frees the descriptor if this was its last operation.
     pub(crate) fn complete_operation(&mut self, mut event: Event) {
@@ -38,25 +45,51 @@ impl Core {
         }
     }
 
+    /// Passes an event to the owner of its descriptor. What follows from an event of an operation that the core itself
+    /// started waits until the input is handled: it may start further operations.
     fn deliver(&mut self, owner: Owner, event: Event) {
         match owner {
             Owner::User => self.outputs.push_back(Output::Event(event)),
+            Owner::PingTarget(_) => {}
+            _ => {
+                // The descriptor may be freed before the event is handled, which needs its memory.
+                if let Some(buffer) = owner.buffer() {
+                    self.buffers.retain(buffer);
+                }
+                self.finished.push_back(Finished { owner, event });
+            }
+        }
+    }
+
+    /// Handles the events of operations that the core itself started, and everything that follows from them.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            self.refresh_ping_info();
+            let Some(Finished { owner, event }) = self.finished.pop_front() else {
+                return;
+            };
+            self.finish(owner, &event);
+            if let Some(buffer) = owner.buffer() {
+                self.release_buffer(buffer);
+            }
+        }
+    }
+
+    fn finish(&mut self, owner: Owner, event: &Event) {
+        let now = self.latest;
+        match owner {
+            Owner::User | Owner::PingTarget(_) => {}
             Owner::NetCheck(_) => {
                 if event.kind == EventKind::Reply && event.status.is_ok() {
-                    self.net_works(event.target.nid.net(), self.latest);
+                    self.net_works(event.target.nid.net(), now);
                 }
             }
-            Owner::PingTarget(_) => {}
-            Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
-            Owner::Recovery(buffer, target) => {
-                self.recovery_event(buffer, target, &event, self.latest);
-            }
-            Owner::Discovery(buffer, asked) => {
-                self.discovery_ping_event(buffer, asked, &event, self.latest);
-            }
-            Owner::Claim(buffer, nid) => self.claim_event(buffer, nid, &event, self.latest),
-            Owner::Push(_, to) => self.push_sent_event(to, &event, self.latest),
-            Owner::PushTarget(buffer) => self.push_event(buffer, &event, self.latest),
+            Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, event),
+            Owner::Recovery(buffer, target) => self.recovery_event(buffer, target, event, now),
+            Owner::Discovery(buffer, asked) => self.discovery_ping_event(buffer, asked, event, now),
+            Owner::Claim(buffer, nid) => self.claim_event(buffer, nid, event, now),
+            Owner::Push(_, to) => self.push_sent_event(to, event, now),
+            Owner::PushTarget(buffer) => self.push_event(buffer, event, now),
         }
     }
 

@@ -6,6 +6,7 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
+use crate::discovery::table::Ours;
 use crate::event::{Event, EventKind};
 use crate::io::{NiId, Payload};
 use crate::portals::calls::PortalError;
@@ -78,6 +79,14 @@ struct Begun {
     owner: Owner,
 }
 
+/// A message that waits until its target is discovered.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) send: PathRequest,
+    pub(crate) path: Path,
+    pub(crate) message: Outgoing,
+}
+
 /// Hints of a caller for a PUT or GET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendHints {
@@ -108,49 +117,9 @@ pub(crate) fn hinted_put(
     hints: SendHints,
     now: Time,
 ) -> Result<(), PortalError> {
-    let none = Handle::NONE;
-    let ack_wmd = if put.ack {
-        core.wire_handles.of(put.md)
-    } else {
-        none
-    };
-    let PutRequest {
-        md,
-        source,
-        target,
-        portal,
-        match_bits,
-        offset,
-        hdr_data,
-        ..
-    } = put;
-    let body = Body::Put(Put {
-        ack_wmd,
-        match_bits,
-        hdr_data,
-        ptl_index: portal,
-        offset,
-    });
-    let timeout = core.config.globals.transaction_timeout;
-    let response_within = put.ack.then_some(timeout);
-    let start = Start {
-        md,
-        source,
-        target,
-        portal,
-        match_bits,
-        offset,
-        hdr_data,
-        body,
-        response_within,
-        hints,
-        exact: hints.exact(target.nid),
-    };
-    let entry = core.startable(md, target)?;
-    if put.ack {
-        entry.responses.wait_for(target.nid, MessageType::Ack);
-    }
-    core.start(&start, now);
+    let ours = core.ours();
+    let waiting = core.start_put(put, hints, &ours, now)?;
+    core.park(waiting, now);
     Ok(())
 }
 
@@ -160,9 +129,12 @@ pub(crate) fn hinted_get(
     hints: SendHints,
     now: Time,
 ) -> Result<(), PortalError> {
+    let ours = core.ours();
     let timeout = core.config.globals.transaction_timeout;
     let exact = hints.exact(get.target.nid);
-    core.start_get(get, hints, timeout, exact, now)
+    let waiting = core.start_get(get, hints, timeout, exact, &ours, now)?;
+    core.park(waiting, now);
+    Ok(())
 }
 
 impl Core {
@@ -187,24 +159,69 @@ impl Core {
         self.hinted_get(get, SendHints::default(), now)
     }
 
-    /// Starts a ping of exactly this NID.
-    pub(crate) fn probe(
+    /// Starts a PUT. Returns it if it must wait until its target is discovered.
+    pub(crate) fn start_put(
         &mut self,
-        get: GetRequest,
-        timeout: Duration,
+        put: PutRequest,
+        hints: SendHints,
+        ours: &Ours,
         now: Time,
-    ) -> Result<(), PortalError> {
-        self.start_get(get, SendHints::default(), timeout, Exact::Always, now)
+    ) -> Result<Option<Waiting>, PortalError> {
+        let none = Handle::NONE;
+        let ack_wmd = if put.ack {
+            self.wire_handles.of(put.md)
+        } else {
+            none
+        };
+        let PutRequest {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+            ..
+        } = put;
+        let body = Body::Put(Put {
+            ack_wmd,
+            match_bits,
+            hdr_data,
+            ptl_index: portal,
+            offset,
+        });
+        let timeout = self.config.globals.transaction_timeout;
+        let response_within = put.ack.then_some(timeout);
+        let start = Start {
+            md,
+            source,
+            target,
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+            body,
+            response_within,
+            hints,
+            exact: hints.exact(target.nid),
+        };
+        let entry = self.startable(md, target)?;
+        if put.ack {
+            entry.responses.wait_for(target.nid, MessageType::Ack);
+        }
+        Ok(self.start(&start, ours, now))
     }
 
-    fn start_get(
+    /// Starts a GET. Returns it if it must wait until its target is discovered.
+    pub(crate) fn start_get(
         &mut self,
         get: GetRequest,
         hints: SendHints,
         response_within: Duration,
         exact: Exact,
+        ours: &Ours,
         now: Time,
-    ) -> Result<(), PortalError> {
+    ) -> Result<Option<Waiting>, PortalError> {
         let return_wmd = self.wire_handles.of(get.md);
         let GetRequest {
             md,
@@ -238,8 +255,7 @@ impl Core {
             hints,
             exact,
         };
-        self.start(&start, now);
-        Ok(())
+        Ok(self.start(&start, ours, now))
     }
 
     fn startable(&mut self, md: MdHandle, target: ProcessId) -> Result<&mut Md, PortalError> {
@@ -257,7 +273,7 @@ impl Core {
         Ok(entry)
     }
 
-    fn start(&mut self, start: &Start, now: Time) {
+    fn start(&mut self, start: &Start, ours: &Ours, now: Time) -> Option<Waiting> {
         self.note_time(now);
         let target = start.target;
         let send = PathRequest::Request(Request {
@@ -280,7 +296,8 @@ impl Core {
             owner,
         }) = self.begin_send(start)
         else {
-            return self.broken("the descriptor of an operation that begins");
+            self.broken("the descriptor of an operation that begins");
+            return None;
         };
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);
         self.expect_response(start, next_hop, now);
@@ -300,10 +317,37 @@ impl Core {
             named: start.hints.resend_to,
         };
         match path {
-            Ok(path) if self.must_wait(&send, path) => self.park(send, path, message, now),
+            Ok(path) if self.must_wait(&send, path, ours) => {
+                return Some(Waiting {
+                    send,
+                    path,
+                    message,
+                });
+            }
             Ok(path) => self.dispatch(send, path, message, now),
             Err(error) => self.reject(message, error.errno(self.config.globals.profile)),
         }
+        None
+    }
+
+    /// Decides whether a PUT or GET of this node must wait until its target is discovered. Messages of
+    /// portal 0 never wait, so that pings and pushes do not wait for themselves.
+    // [DISC-1] [DISC-2] [PEER-2] [PEER-4]
+    fn must_wait(&self, send: &PathRequest, path: Path, ours: &Ours) -> bool {
+        let PathRequest::Request(request) = send else {
+            return false;
+        };
+        let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.is_copy;
+        if !ours.enabled || is_exempt {
+            return false;
+        }
+        let target = self.peers.by_nid(request.target.nid);
+        let named = match target {
+            Some(peer_ni) if peer_ni.primary != peer_ni.nid => self.peers.by_nid(peer_ni.primary),
+            _ => target,
+        };
+        let discovery = named.and_then(|peer_ni| peer_ni.discovery.as_ref());
+        discovery.is_none_or(|known| !known.is_up_to_date(ours))
     }
 
     /// Returns the NID that the target sees as the source. Over loopback it is the NID that the message was sent to,

@@ -47,6 +47,8 @@ pub(crate) fn header(
         return core.drop_arrival(arrival, DropReason::FaultInjected);
     }
     core.note_ping(ni, header, now);
+    // The answer to this ping already says what the ping has shown.
+    core.refresh_ping_info();
     match core.admit(for_this_node, arrival, header, now) {
         Err(reason) => core.drop_arrival(arrival, reason),
         Ok(()) if for_this_node => match core.delay_on_receive(&origin, now) {
