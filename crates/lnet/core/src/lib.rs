@@ -44,6 +44,7 @@ mod invariant;
 mod io;
 mod news;
 mod ni;
+mod own;
 mod peer;
 mod ping;
 mod policies;
@@ -225,11 +226,13 @@ pub struct Core {
     finished: VecDeque<portals::lifecycle::Finished>,
     policies: policies::Policies,
     faults: fault::Faults,
-    routing_change: Option<router::routing::Change>,
     pools: router::pool::Pools,
     hops: router::hops::Hops,
     buffers: ping::buffers::Buffers,
-    ping_target: ping::target::PingTarget,
+    /// The descriptor that answers pings.
+    ping_answer: Option<MdHandle>,
+    own: own::Own,
+    kept: select::kept::Kept,
     push_target: discovery::target::PushTarget,
     claims: discovery::claims::Claims,
     timers: timer::Timers,
@@ -266,11 +269,12 @@ impl Core {
             finished: VecDeque::new(),
             policies: policies::Policies::new(config.globals.profile),
             faults: fault::Faults::new(config.seed),
-            routing_change: None,
             pools: router::pool::Pools::new(config.buffers),
             hops: router::hops::Hops::default(),
             buffers: ping::buffers::Buffers::default(),
-            ping_target: ping::target::PingTarget::default(),
+            ping_answer: None,
+            own: own::Own::default(),
+            kept: select::kept::Kept::default(),
             push_target: discovery::target::PushTarget::default(),
             claims: discovery::claims::Claims::default(),
             is_copy: false,

@@ -53,7 +53,7 @@ impl Core {
     pub(crate) fn ours(&self) -> Ours {
         Ours {
             enabled: self.config.globals.discovery,
-            version: self.ping_target.version(),
+            version: self.own.version,
         }
     }
 
@@ -184,7 +184,7 @@ impl Core {
             max_size: 0,
             options: MdOptions::TRACK_RESPONSE,
             unlink_when_exhausted: true,
-            user: u64::from(self.ping_target.version()),
+            user: u64::from(self.own.version),
         };
         let buffer = self.buffers.insert(info);
         let Ok(md) = self.bind_md(spec, Owner::Push(buffer, name)) else {
@@ -265,7 +265,7 @@ impl Core {
             (EventKind::Ack, Ok(())) => {
                 // The descriptor's user value is the version that was pushed, which has 32 bits.
                 discovery.acknowledge(event.user as u32);
-                self.push_target.has_pushed = true;
+                self.own.has_pushed = true;
                 Happening::Acknowledged
             }
             (_, status) => {
@@ -353,7 +353,7 @@ impl Core {
             };
             let send = tx.send;
             self.bring_target_up_to_date(&send);
-            self.tape.keep(self.seen(&send, None));
+            self.note_selection(&send, None);
             match self.view().path(&send, None, &mut Unobserved) {
                 Ok(path) => self.launch_parked(id, path, now),
                 Err(error) => {
@@ -378,7 +378,7 @@ impl Core {
     /// to each peer that has acknowledged older information, to some peers at a time.
     // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {
-        if self.push_target.has_pushed {
+        if self.own.has_pushed {
             self.timers.arm(self.latest, Timer::Push(0));
         }
     }

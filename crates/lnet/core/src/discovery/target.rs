@@ -24,10 +24,6 @@ pub(crate) struct PushTarget {
     posted: Vec<MdHandle>,
     /// The size of the largest push so far, in bytes.
     length: u32,
-    /// True if pushes are accepted or were accepted earlier.
-    pub(crate) was_opened: bool,
-    /// True if a peer has acknowledged a push of this node, so that changes must be pushed to it.
-    pub(crate) has_pushed: bool,
 }
 
 impl PushTarget {
@@ -48,7 +44,7 @@ impl Core {
             }
             return;
         }
-        self.push_target.was_opened = true;
+        self.own.has_discovered = true;
         while self.push_target.posted.len() < TARGETS {
             if !self.post_push_target() {
                 return;

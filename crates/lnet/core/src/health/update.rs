@@ -22,7 +22,7 @@ use crate::config::ConfigError;
 use crate::health::recovery::RecoveryTarget;
 use crate::health::value::Health;
 use crate::io::{NiId, TxId};
-use crate::ping::target::Outdated;
+use crate::own::Outdated;
 use crate::peer::{Peer, PeerNi, PeerNiId};
 use crate::status::MessageStatus;
 use crate::watch::HealthCause;
@@ -264,7 +264,7 @@ impl Core {
             return;
         };
         ni.status_up = up;
-        self.ping_target.outdated = Outdated::Interfaces;
+        self.own.changes(Outdated::Interfaces);
     }
 
     // [HEALTH-4] [HEALTH-17]

@@ -16,46 +16,15 @@ use smallvec::SmallVec;
 use crate::Core;
 use crate::io::NiId;
 use crate::ni::Ni;
+use crate::own::Outdated;
 use crate::portals::descriptor::Owner;
-use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
+use crate::portals::md::{InsertPosition, MdOptions, MdSpec, MeSpec};
 use crate::router::routing::RoutingState;
 use crate::timer::Timer;
 
 /// Peers of each kind that are pinged on a net on which nobody pings this node: those that the configuration names, and
 /// others. One that answers is enough.
 const PEERS_ASKED: usize = 4;
-
-/// The descriptor that answers pings, and the numbers of its information.
-#[derive(Debug, Default)]
-pub(crate) struct PingTarget {
-    md: Option<MdHandle>,
-    /// The sequence number in the information, from 1: it counts changes of the set of interfaces, not of their
-    /// statuses.
-    sequence: u32,
-    /// The number of changes of the information of any kind.
-    version: u32,
-    /// What has changed since the information was built.
-    pub(crate) outdated: Outdated,
-}
-
-/// What has changed since the ping information was built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Outdated {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The status of a net.
-    Status,
-    /// The status of an interface, which counts as a change of the set.
-    Interfaces,
-}
-
-impl PingTarget {
-    /// Returns the version of the present information.
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-}
 
 impl Core {
     /// Creates the descriptor that answers pings.
@@ -79,7 +48,7 @@ impl Core {
         };
         let buffer = self.buffers.insert(Vec::new());
         let owner = Owner::PingTarget(buffer);
-        self.ping_target.md = self
+        self.ping_answer = self
             .portals
             .attach(me)
             .and_then(|me| self.attach_md(me, md, owner))
@@ -89,7 +58,7 @@ impl Core {
 
     /// Brings the ping information up to date.
     pub(crate) fn refresh_ping_info(&mut self) {
-        match std::mem::take(&mut self.ping_target.outdated) {
+        match self.own.take_changes() {
             Outdated::Nothing => {}
             Outdated::Status => self.rewrite_ping_info(),
             Outdated::Interfaces => self.rebuild_ping_info(),
@@ -99,21 +68,21 @@ impl Core {
     /// Rebuilds the ping information after the configuration has changed, with the next sequence number.
     // [PING-9]
     pub(crate) fn rebuild_ping_info(&mut self) {
-        self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
+        self.own.sequence = self.own.sequence.wrapping_add(1);
         self.rewrite_ping_info();
     }
 
     /// Rebuilds the ping information after the status of an interface has changed; the sequence number stays.
     /// While discovery is on, the node pushes the new information to each peer that has the older one.
     pub(crate) fn rewrite_ping_info(&mut self) {
-        self.ping_target.version = self.ping_target.version.wrapping_add(1);
+        self.own.version = self.own.version.wrapping_add(1);
         if self.config.globals.discovery {
             self.plan_pushes();
         }
         let info = self.ping_info();
         let length = info.len() as u32;
         let fresh = self.buffers.insert(info);
-        let Some(md) = self.ping_target.md.and_then(|md| self.mds.get_mut(md)) else {
+        let Some(md) = self.ping_answer.and_then(|md| self.mds.get_mut(md)) else {
             return self.broken("the descriptor that answers pings");
         };
         md.spec.length = length;
@@ -129,7 +98,7 @@ impl Core {
         let mut features = PingFeatures::NI_STATUS;
         // A node that has never used discovery sets no feature for it. A node that used discovery and
         // stopped says so as a Multi-Rail node, because receivers ignore pushes of other nodes.
-        features.set(PingFeatures::MULTI_RAIL, self.push_target.was_opened);
+        features.set(PingFeatures::MULTI_RAIL, self.own.has_discovered);
         features.set(PingFeatures::DISCOVERY, self.config.globals.discovery);
         let routes = self.routing() == RoutingState::On;
         features.set(PingFeatures::RTE_DISABLED, !routes);
@@ -140,7 +109,7 @@ impl Core {
                 status: self.advertised_status(ni),
             })
             .collect();
-        let (pid, sequence) = (self.config.pid, self.ping_target.sequence);
+        let (pid, sequence) = (self.config.pid, self.own.sequence);
         let info = PingInfoRepr {
             features,
             pid,
@@ -206,9 +175,7 @@ impl Core {
         (state.last_ping, state.asked) = (now, false);
         if std::mem::take(&mut state.quiet) {
             self.watch_net(net, now);
-            if self.ping_target.outdated == Outdated::Nothing {
-                self.ping_target.outdated = Outdated::Status;
-            }
+            self.own.changes(Outdated::Status);
         }
     }
 

@@ -289,7 +289,7 @@ impl Core {
         }
         self.ensure_target_known(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
-        self.tape.keep(self.seen(&send, None));
+        self.note_selection(&send, None);
         let Some(Begun {
             event,
             payload,

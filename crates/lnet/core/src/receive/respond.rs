@@ -132,7 +132,7 @@ impl Core {
             ni: origin.ni,
             via: origin.from,
         };
-        self.tape.keep(self.seen(&send, None));
+        self.note_selection(&send, None);
         match self.view().path(&send, None, &mut Unobserved) {
             Ok(path) => self.dispatch(send, path, message, now),
             Err(_) => self.reject(message, Errno::EHOSTUNREACH),

@@ -74,8 +74,6 @@ pub(crate) struct Tape {
     begun: bool,
     /// Buffers of the core that the driver has written since the last input.
     written: Vec<CoreBuffer>,
-    /// The selections of the input that is being taken; `None` if no caller wants them.
-    selections: Option<Vec<Selection>>,
 }
 
 impl Tape {
@@ -83,18 +81,6 @@ impl Tape {
     pub(crate) fn buffer_is_written(&mut self, buffer: CoreBuffer) {
         if self.recorder.is_some() && !self.written.contains(&buffer) {
             self.written.push(buffer);
-        }
-    }
-
-    /// Returns whether selections are kept.
-    pub(crate) const fn sees_selections(&self) -> bool {
-        self.selections.is_some()
-    }
-
-    /// Keeps a selection if a caller wants selections.
-    pub(crate) fn keep(&mut self, selection: Option<Selection>) {
-        if let (Some(kept), Some(selection)) = (&mut self.selections, selection) {
-            kept.push(selection);
         }
     }
 }
@@ -132,12 +118,12 @@ impl Core {
     /// Keeps each selection of a path from now on, with every report to an [`Observer`](crate::Observer), until
     /// [`Core::take_selections`]. The replay of a record uses this.
     pub fn keep_selections(&mut self) {
-        self.tape.selections = Some(Vec::new());
+        self.kept.begin();
     }
 
     /// Returns the selections since [`Core::keep_selections`], in their order, and stops keeping them.
     pub fn take_selections(&mut self) -> Vec<Selection> {
-        self.tape.selections.take().unwrap_or_default()
+        self.kept.take()
     }
 
     /// Builds the input if there is a recorder.

@@ -184,7 +184,7 @@ impl Core {
         let send = forwarding(&header, from);
         self.ensure_target_known(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
-        self.tape.keep(self.seen(&send, None));
+        self.note_selection(&send, None);
         let path = path.map_err(|_| {
             if self.view().leads_through(header.dest_nid.net(), from) {
                 DropReason::RoutingLoop

@@ -17,6 +17,7 @@ use std::time::Duration;
 use lnet_types::Time;
 
 use crate::Core;
+use crate::own::RoutingChange;
 use crate::timer::Timer;
 
 /// The time between two checks whether the buffers of a stopping router are free.
@@ -35,29 +36,13 @@ pub enum RoutingState {
     Stopping,
 }
 
-/// A change of routing that is under way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
-    Starting { on: Time },
-    Stopping { look: Time, off: Time },
-}
-
-impl Change {
-    fn due(self) -> Time {
-        match self {
-            Self::Starting { on } => on,
-            Self::Stopping { look, .. } => look,
-        }
-    }
-}
-
 pub(crate) fn start_routing(core: &mut Core, now: Time) {
     if matches!(core.routing(), RoutingState::Starting | RoutingState::On) {
         return;
     }
     core.config.routing = true;
     let on = now + core.config.globals.quiet_window();
-    core.change_routing(Some(Change::Starting { on }));
+    core.change_routing(Some(RoutingChange::Starting { on }));
     core.watch_nets(now);
     core.rebuild_ping_info();
 }
@@ -68,7 +53,7 @@ pub(crate) fn stop_routing(core: &mut Core, now: Time) {
     }
     let window = core.config.globals.quiet_window();
     let (look, off) = (now + window, now + window.saturating_mul(3));
-    core.change_routing(Some(Change::Stopping { look, off }));
+    core.change_routing(Some(RoutingChange::Stopping { look, off }));
     core.rebuild_ping_info();
 }
 
@@ -88,9 +73,9 @@ impl Core {
     /// Returns the state of routing.
     #[must_use]
     pub fn routing(&self) -> RoutingState {
-        match self.routing_change {
-            Some(Change::Starting { .. }) => RoutingState::Starting,
-            Some(Change::Stopping { .. }) => RoutingState::Stopping,
+        match self.own.routing_change {
+            Some(RoutingChange::Starting { .. }) => RoutingState::Starting,
+            Some(RoutingChange::Stopping { .. }) => RoutingState::Stopping,
             None if self.config.routing => RoutingState::On,
             None => RoutingState::Off,
         }
@@ -106,15 +91,15 @@ impl Core {
     /// that stops waits for its buffers, so that the two times differ.
     #[must_use]
     pub fn routing_change_left(&self, now: Time) -> Option<(Duration, Duration)> {
-        let (soonest, latest) = match self.routing_change? {
-            Change::Starting { on } => (on, on),
-            Change::Stopping { look, off } => (look, off),
+        let (soonest, latest) = match self.own.routing_change? {
+            RoutingChange::Starting { on } => (on, on),
+            RoutingChange::Stopping { look, off } => (look, off),
         };
         Some((soonest.saturating_since(now), latest.saturating_since(now)))
     }
 
-    fn change_routing(&mut self, change: Option<Change>) {
-        if let Some(before) = std::mem::replace(&mut self.routing_change, change) {
+    fn change_routing(&mut self, change: Option<RoutingChange>) {
+        if let Some(before) = std::mem::replace(&mut self.own.routing_change, change) {
             self.timers.disarm(before.due(), Timer::Routing);
         }
         if let Some(change) = change {
@@ -124,13 +109,13 @@ impl Core {
 
     /// Continues or completes a change of routing.
     pub(crate) fn routing_due(&mut self, now: Time) {
-        match self.routing_change {
-            Some(Change::Starting { .. }) => self.set_routing(true, now),
-            Some(Change::Stopping { off, .. }) if now < off && !self.pools.are_free() => {
+        match self.own.routing_change {
+            Some(RoutingChange::Starting { .. }) => self.set_routing(true, now),
+            Some(RoutingChange::Stopping { off, .. }) if now < off && !self.pools.are_free() => {
                 let look = off.min(now + LOOK);
-                self.change_routing(Some(Change::Stopping { look, off }));
+                self.change_routing(Some(RoutingChange::Stopping { look, off }));
             }
-            Some(Change::Stopping { .. }) => self.set_routing(false, now),
+            Some(RoutingChange::Stopping { .. }) => self.set_routing(false, now),
             None => {}
         }
     }

@@ -100,10 +100,45 @@ impl Observer for Keeper {
     }
 }
 
+/// The selections that the core makes, while a caller wants them.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    selections: Option<Vec<Selection>>,
+}
+
+impl Kept {
+    /// Begins to keep selections.
+    pub(crate) fn begin(&mut self) {
+        self.selections = Some(Vec::new());
+    }
+
+    /// Ends, and returns what was kept.
+    pub(crate) fn take(&mut self) -> Vec<Selection> {
+        self.selections.take().unwrap_or_default()
+    }
+
+    fn is_on(&self) -> bool {
+        self.selections.is_some()
+    }
+
+    /// Keeps a selection if a caller wants selections.
+    pub(crate) fn keep(&mut self, selection: Option<Selection>) {
+        if let (Some(kept), Some(selection)) = (&mut self.selections, selection) {
+            kept.push(selection);
+        }
+    }
+}
+
 impl Core {
+    /// Keeps the selection that was just made, if a caller wants selections.
+    pub(crate) fn note_selection(&mut self, send: &PathRequest, retry: Option<&Retry<'_>>) {
+        let seen = self.seen(send, retry);
+        self.kept.keep(seen);
+    }
+
     /// Repeats a selection for a recording of selections. It changes nothing and so makes the same choice.
     pub(crate) fn seen(&self, send: &PathRequest, retry: Option<&Retry<'_>>) -> Option<Selection> {
-        if !self.tape.sees_selections() {
+        if !self.kept.is_on() {
             return None;
         }
         let mut keeper = Keeper::default();

@@ -19,7 +19,7 @@ mod ask;
 mod commit;
 mod contest;
 mod direct;
-mod kept;
+pub(crate) mod kept;
 mod limits;
 mod observe;
 mod routed;

@@ -140,7 +140,7 @@ impl Core {
         };
         let path = self.view().path(&tx.send, Some(&retry), &mut Unobserved);
         let seen = self.seen(&tx.send, Some(&retry));
-        self.tape.keep(seen);
+        self.kept.keep(seen);
         match path {
             Ok(path) => {
                 let Some(mut tx) = self.tx.remove(id) else {
