@@ -13,7 +13,7 @@ use crate::io::{CoreBuffer, TxId};
 use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
-use crate::portals::put_get::{PutRequest, Waiting};
+use crate::portals::put_get::{PutRequest, SendHints, Waiting};
 use crate::select::{Path, PathRequest, Unobserved};
 use crate::send::tx::{End, SendStage, Tx};
 use crate::status::DropReason;
@@ -213,7 +213,7 @@ impl Core {
             offset: 0,
             hdr_data: 0,
         };
-        if self.put(put, now).is_err() {
+        if self.hinted_put(put, SendHints::default(), now).is_err() {
             self.unlink_md(md, Ok(()), now);
         }
     }

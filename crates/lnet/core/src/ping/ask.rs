@@ -49,8 +49,8 @@ impl Core {
             match_bits: PING_MATCH_BITS,
             offset: 0,
         };
-        let (ours, hints) = (self.ours(), SendHints::default());
-        match self.start_get(get, hints, timeout, Exact::Always, &ours, now) {
+        let hints = SendHints::default();
+        match self.start_get(get, hints, timeout, Exact::Always, now) {
             // What goes to portal 0 waits for no discovery.
             Ok(waiting) => debug_assert!(waiting.is_none(), "a ping waits for a discovery"),
             Err(_) => self.unlink_md(md, Ok(()), now),

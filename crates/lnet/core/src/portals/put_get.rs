@@ -6,7 +6,6 @@ use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, LNET_PORTAL, MessageType, Put};
 
 use crate::Core;
-use crate::discovery::table::Ours;
 use crate::event::{Event, EventKind};
 use crate::io::{NiId, Payload};
 use crate::portals::calls::PortalError;
@@ -117,8 +116,7 @@ pub(crate) fn hinted_put(
     hints: SendHints,
     now: Time,
 ) -> Result<(), PortalError> {
-    let ours = core.ours();
-    let waiting = core.start_put(put, hints, &ours, now)?;
+    let waiting = core.start_put(put, hints, now)?;
     core.park(waiting, now);
     Ok(())
 }
@@ -129,10 +127,9 @@ pub(crate) fn hinted_get(
     hints: SendHints,
     now: Time,
 ) -> Result<(), PortalError> {
-    let ours = core.ours();
     let timeout = core.config.globals.transaction_timeout;
     let exact = hints.exact(get.target.nid);
-    let waiting = core.start_get(get, hints, timeout, exact, &ours, now)?;
+    let waiting = core.start_get(get, hints, timeout, exact, now)?;
     core.park(waiting, now);
     Ok(())
 }
@@ -164,7 +161,6 @@ impl Core {
         &mut self,
         put: PutRequest,
         hints: SendHints,
-        ours: &Ours,
         now: Time,
     ) -> Result<Option<Waiting>, PortalError> {
         let none = Handle::NONE;
@@ -209,7 +205,7 @@ impl Core {
         if put.ack {
             entry.responses.wait_for(target.nid, MessageType::Ack);
         }
-        Ok(self.start(&start, ours, now))
+        Ok(self.start(&start, now))
     }
 
     /// Starts a GET. Returns it if it must wait until its target is discovered.
@@ -219,7 +215,6 @@ impl Core {
         hints: SendHints,
         response_within: Duration,
         exact: Exact,
-        ours: &Ours,
         now: Time,
     ) -> Result<Option<Waiting>, PortalError> {
         let return_wmd = self.wire_handles.of(get.md);
@@ -255,7 +250,7 @@ impl Core {
             hints,
             exact,
         };
-        Ok(self.start(&start, ours, now))
+        Ok(self.start(&start, now))
     }
 
     fn startable(&mut self, md: MdHandle, target: ProcessId) -> Result<&mut Md, PortalError> {
@@ -273,7 +268,7 @@ impl Core {
         Ok(entry)
     }
 
-    fn start(&mut self, start: &Start, ours: &Ours, now: Time) -> Option<Waiting> {
+    fn start(&mut self, start: &Start, now: Time) -> Option<Waiting> {
         self.note_time(now);
         let target = start.target;
         let send = PathRequest::Request(Request {
@@ -317,7 +312,7 @@ impl Core {
             named: start.hints.resend_to,
         };
         match path {
-            Ok(path) if self.must_wait(&send, path, ours) => {
+            Ok(path) if self.must_wait(&send, path) => {
                 return Some(Waiting {
                     send,
                     path,
@@ -333,12 +328,12 @@ impl Core {
     /// Decides whether a PUT or GET of this node must wait until its target is discovered. Messages of
     /// portal 0 never wait, so that pings and pushes do not wait for themselves.
     // [DISC-1] [DISC-2] [PEER-2] [PEER-4]
-    fn must_wait(&self, send: &PathRequest, path: Path, ours: &Ours) -> bool {
+    fn must_wait(&self, send: &PathRequest, path: Path) -> bool {
         let PathRequest::Request(request) = send else {
             return false;
         };
         let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.is_copy;
-        if !ours.enabled || is_exempt {
+        if !self.config.globals.discovery || is_exempt {
             return false;
         }
         let target = self.peers.by_nid(request.target.nid);
@@ -347,7 +342,7 @@ impl Core {
             _ => target,
         };
         let discovery = named.and_then(|peer_ni| peer_ni.discovery.as_ref());
-        discovery.is_none_or(|known| !known.is_up_to_date(ours))
+        discovery.is_none_or(|known| !known.is_up_to_date(&self.ours()))
     }
 
     /// Returns the NID that the target sees as the source. Over loopback it is the NID that the message was sent to,
