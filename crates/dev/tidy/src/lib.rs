@@ -27,6 +27,7 @@ mod layering;
 mod markers;
 mod panics;
 mod purity;
+mod rooms;
 mod rule;
 mod size;
 mod source;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::workspace::Workspace;
-use crate::{documentation, layering, markers, panics, purity, size, style, unsafety};
+use crate::{documentation, layering, markers, panics, purity, rooms, size, style, unsafety};
 
 /// One rule of the workspace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,13 +38,15 @@ pub enum Rule {
     /// Dependencies between crates point downwards, along the edges of the layers. What a crate
     /// must not contain is not compiled into it.
     Layering,
+    /// The rooms of `lnet-core` name only rooms below them, and `Core` has few methods.
+    Rooms,
     /// Every crate has the lints of the workspace and its limits for clippy.
     Lints,
 }
 
 impl Rule {
     /// Every rule, in the order of the type.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::FunctionLength,
         Self::FunctionShare,
         Self::FileLength,
@@ -59,6 +61,7 @@ impl Rule {
         Self::Words,
         Self::Purity,
         Self::Layering,
+        Self::Rooms,
         Self::Lints,
     ];
 
@@ -80,6 +83,7 @@ impl Rule {
             Self::Words => "words",
             Self::Purity => "purity",
             Self::Layering => "layering",
+            Self::Rooms => "rooms",
             Self::Lints => "lints",
         }
     }
@@ -102,6 +106,7 @@ impl Rule {
             Self::Words => style::words(workspace),
             Self::Purity => purity::check(workspace),
             Self::Layering => [layering::edges(workspace), layering::left_out(workspace)].concat(),
+            Self::Rooms => rooms::check(workspace),
             Self::Lints => [layering::lints(workspace), layering::clippy(workspace)].concat(),
         }
     }

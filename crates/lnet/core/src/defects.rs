@@ -8,7 +8,7 @@ use crate::Core;
 impl Core {
     /// Clears the used paths of every message, so that a resend may take one of them again.
     pub fn forget_used_paths(&mut self) {
-        for tx in self.tx.iter_mut() {
+        for tx in self.upkeep.traffic.tx.iter_mut() {
             tx.attempts.used.clear();
         }
     }
@@ -16,11 +16,11 @@ impl Core {
     /// Ends the recovery of every interface that is not in full health.
     pub fn forget_recoveries(&mut self) {
         // The call has no time parameter, and ending a recovery needs no time.
-        self.health_switched(false, Time::ZERO);
+        self.upkeep.health_switched(false, Time::ZERO);
     }
 
     /// Accepts every response whose handle is known, from any sender.
     pub fn believe_anybody(&mut self) {
-        self.gullible = true;
+        self.upkeep.traffic.gullible = true;
     }
 }

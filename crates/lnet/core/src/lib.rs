@@ -9,111 +9,88 @@
 //! random numbers but those of its seed. No input from outside can make it panic.
 //!
 //! ```text
-//!      put get attach …                                 Event
-//!           │                                            ▲
-//!  ┌────────▼────────────────────────────────────────────┴────────┐
-//!  │ portals: calls, matching, descriptors, responses             │
-//!  │    │                      ▲                                  │
-//!  │    ▼                      │                                  │
-//!  │ select ──▶ send        receive ──▶ router ─┐    ping         │
-//!  │ (ni peer   (credits)      ▲  ▲             │    timer        │
-//!  │  policies     ▲           │  └─ fault      │    counts       │
-//!  │  gateways)    └───────────┼────────────────┘                 │
-//!  │    ▲                      │                                  │
-//!  │    └─ health ◀─ outcomes ─┤                                  │
-//!  └───────────────┼───────────┼──────────────────────────────────┘
-//!                  ▼           │
-//!      Transmit   sent       header   Verdict   arrived   Resume
+//!           put get attach …          Event                       the rooms, each the owner of the one below it
+//!                │                      ▲
+//!  ┌─────────────▼──────────────────────┴──────────────┐
+//!  │ upkeep    pings, discovery, recovery, routing     │        what the node does by itself
+//!  ├───────────────────────────────────────────────────┤
+//!  │ traffic   portals ─▶ send      receive ─▶ router  │        messages on their way
+//!  ├───────────────────────────────────────────────────┤
+//!  │ fabric    interfaces peers routes rules ─ select  │        what the node knows, and its choice of a path
+//!  ├───────────────────────────────────────────────────┤
+//!  │ ground    parameters time timers counters outputs │        what every room uses
+//!  └───────┼──────────────────────┼────────────────────┘
+//!          ▼                      │
+//!      Transmit   sent      header   Verdict   arrived   Resume
 //! ```
 //!
-//! Most names in the drawing are folders of `src`. The `mod.rs` of a folder says what the folder contains.
+//! A folder of `src` is a room, and its `mod.rs` says what it contains. `entry.rs` is the table of all inputs and names
+//! the room that takes each; `queries.rs` and `view.rs` are what a caller may ask.
 
-mod config;
-mod configure;
-mod counts;
+mod census;
 #[cfg(feature = "defects")]
 mod defects;
-mod discovery;
 mod entry;
-mod event;
-mod fault;
-mod gateways;
-mod globals;
-mod health;
-mod invariant;
-mod io;
-mod news;
-mod ni;
-mod own;
-mod peer;
-mod ping;
-mod policies;
-mod portals;
-mod receive;
+mod fabric;
+mod ground;
+mod queries;
 mod record;
-mod router;
-mod select;
-mod send;
 mod state;
-mod status;
-mod table;
 #[cfg(test)]
 mod tests;
-mod timer;
+mod traffic;
+mod upkeep;
 mod view;
-mod watch;
-
-use std::collections::VecDeque;
 
 use lnet_types::Time;
 
-pub use config::{
-    ConfigError, CoreConfig, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
-};
-pub use counts::census::Census;
-pub use counts::counters::{Counters, MessageStats, TypeCounts};
-pub use counts::histogram::{LATENCY_LIMITS, LatencyHistogram, LatencyHistograms};
-pub use counts::latency::{Latency, LatencyStats};
-pub use discovery::merge::PEER_NIDS_MAX;
-pub use discovery::table::{DiscoveryView, Heard, PeerState};
+pub use census::Census;
 pub use entry::Input;
-pub use event::{Errno, Event, EventKind};
-pub use fault::{
-    DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
-};
-pub use gateways::distance::Distance;
-pub use gateways::obstacle::{NoPath, RouteFault};
-pub use gateways::route::RouteStats;
-pub use globals::Globals;
-pub use health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
-pub use io::{
-    CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
-    TxId, Verdict,
-};
-pub use news::News;
-pub use peer::MAX_PEER_NIS;
-pub use portals::calls::PortalError;
-pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
-pub use portals::put_get::{GetRequest, PutRequest, SendHints};
-pub use portals::table::MAX_HELD_PER_PORTAL;
-pub use portals::wire_handle::Entropy;
-#[cfg(feature = "record-file")]
-pub use record::file as record_file;
-pub use record::{Answer, Recorded, Recorder, TooLate};
-pub use router::routing::RoutingState;
-pub use select::{
+pub use fabric::discovery::{DiscoveryView, Heard, PeerState};
+pub use fabric::gateways::distance::Distance;
+pub use fabric::gateways::obstacle::{NoPath, RouteFault};
+pub use fabric::gateways::route::RouteStats;
+pub use fabric::news::News;
+pub use fabric::own::RoutingState;
+pub use fabric::peer::MAX_PEER_NIS;
+pub use fabric::select::{
     Case, Choice, Classification, Criterion, Exclusion, Level, Locality, Observation, Observer,
     SelectError, Selection, SendQuery, Subject, TargetKind, Unobserved, Whose,
 };
+pub use fabric::watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
+pub use ground::config::{
+    ConfigError, CoreConfig, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
+};
+pub use ground::counters::{Counters, MessageStats, TypeCounts};
+pub use ground::entropy::Entropy;
+pub use ground::event::{Errno, Event, EventKind};
+pub use ground::globals::Globals;
+pub use ground::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
+pub use ground::histogram::{LATENCY_LIMITS, LatencyHistogram, LatencyHistograms};
+pub use ground::io::{
+    CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
+    TxId, Verdict,
+};
+pub use ground::latency::{Latency, LatencyStats};
+pub use ground::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
+pub use ground::status::{DropReason, IllegalMessage, MessageStatus};
+#[cfg(feature = "record-file")]
+pub use record::file as record_file;
+pub use record::{Answer, Recorded, Recorder, TooLate};
 #[cfg(feature = "state-json")]
 pub use state::json as state_json;
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
     RouteSelection, SelectionState, StateError,
 };
-pub use status::{DropReason, IllegalMessage, MessageStatus};
+pub use traffic::fault::{
+    DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
+};
+pub use traffic::portals::calls::PortalError;
+pub use traffic::portals::put_get::{GetRequest, PutRequest, SendHints};
+pub use traffic::portals::table::MAX_HELD_PER_PORTAL;
+pub use upkeep::discovery::merge::PEER_NIDS_MAX;
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
-pub use watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
 
 /// A node.
 ///
@@ -211,110 +188,73 @@ pub use watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
 /// ```
 #[derive(Debug)]
 pub struct Core {
-    config: CoreConfig,
-    wire_handles: portals::wire_handle::WireHandles,
-    nis: ni::Nis,
-    peers: peer::Peers,
-    routes: gateways::route::Routes,
-    portals: portals::table::Portals,
-    mds: portals::descriptor::Mds,
-    rx: table::Table<RxId, receive::rx::Rx>,
-    tx: table::Table<TxId, send::tx::Tx>,
-    /// Messages that wait for a resend, oldest first.
-    resends: VecDeque<TxId>,
-    /// Events of operations that the core itself started, which [`Core::settle`] handles.
-    finished: VecDeque<portals::lifecycle::Finished>,
-    policies: policies::Policies,
-    faults: fault::Faults,
-    pools: router::pool::Pools,
-    hops: router::hops::Hops,
-    buffers: ping::buffers::Buffers,
-    /// The descriptor that answers pings.
-    ping_answer: Option<MdHandle>,
-    own: own::Own,
-    kept: select::kept::Kept,
-    push_target: discovery::target::PushTarget,
-    claims: discovery::claims::Claims,
-    timers: timer::Timers,
-    counters: Counters,
-    outputs: VecDeque<Output>,
-    news: news::Pending,
-    watch: watch::Watch,
+    upkeep: upkeep::Upkeep,
     tape: record::Tape,
-    /// True if this core was made from the state of another core, to predict the paths that the other core selects.
-    is_copy: bool,
-    /// The time of the latest input.
-    latest: Time,
-    /// How often an interface went down, or a gateway lost its last connection.
-    paths_lost: u64,
-    /// A defect that a test switches on: a response is accepted from any sender.
-    #[cfg(feature = "defects")]
-    gullible: bool,
 }
 
 impl Core {
     /// Creates a node that has only the loopback interface and answers pings.
     #[must_use]
     pub fn new(config: CoreConfig, now: Time) -> Self {
-        let mut core = Self {
-            wire_handles: portals::wire_handle::WireHandles::new(&config.entropy),
-            nis: ni::Nis::new(),
-            peers: peer::Peers::new(config.entropy.hash_key(), MAX_PEER_NIS),
-            routes: gateways::route::Routes::default(),
-            portals: portals::table::Portals::new(),
-            mds: portals::descriptor::Mds::default(),
-            rx: table::Table::default(),
-            tx: table::Table::default(),
-            resends: VecDeque::new(),
-            finished: VecDeque::new(),
-            policies: policies::Policies::new(config.globals.profile),
-            faults: fault::Faults::new(config.seed),
-            pools: router::pool::Pools::new(config.buffers),
-            hops: router::hops::Hops::default(),
-            buffers: ping::buffers::Buffers::default(),
-            ping_answer: None,
-            own: own::Own::default(),
-            kept: select::kept::Kept::default(),
-            push_target: discovery::target::PushTarget::default(),
-            claims: discovery::claims::Claims::default(),
-            is_copy: false,
-            timers: timer::Timers::default(),
-            counters: Counters::default(),
-            outputs: VecDeque::new(),
-            news: news::Pending::default(),
-            watch: watch::Watch::default(),
+        Self {
+            upkeep: upkeep::Upkeep::new(config, now),
             tape: record::Tape::default(),
-            latest: now,
-            paths_lost: 0,
-            #[cfg(feature = "defects")]
-            gullible: false,
-            config,
-        };
-        core.set_push_target(core.config.globals.discovery, now);
-        core.open_ping_target();
-        core
+        }
+    }
+
+    fn traffic(&self) -> &traffic::Traffic {
+        &self.upkeep.traffic
+    }
+
+    fn fabric(&self) -> &fabric::Fabric {
+        &self.upkeep.traffic.fabric
+    }
+
+    fn ground(&self) -> &ground::Ground {
+        &self.upkeep.traffic.fabric.ground
     }
 
     /// Returns when [`Core::tick`] next has work to do; `None` if no timer is armed.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.timers.next()
+        self.ground().timers.next()
     }
 
     /// Removes and returns the oldest output.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.upkeep.traffic.fabric.ground.outputs.pop_front()
     }
 
     /// Returns the bytes of a buffer that the core owns; empty if there is no such buffer.
     #[must_use]
     pub fn core_buffer(&self, buffer: CoreBuffer) -> &[u8] {
-        self.buffers.data(buffer)
+        self.traffic().buffers.data(buffer)
     }
 
     /// Returns the bytes of a buffer that the core owns, for the driver to receive into.
     pub fn core_buffer_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
         self.tape.buffer_is_written(buffer);
-        self.buffers.data_mut(buffer)
+        self.upkeep.traffic.buffers.data_mut(buffer)
+    }
+
+    /// Starts a PUT. `Ok` means that a SEND event will follow, even if there is no path to the target. With `ack`, an
+    /// ACK event follows, or a TIMEOUT event and the end of the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] if no operation of the threshold is left or the
+    /// descriptor is an attached one; [`PortalError::WildcardTarget`] if the target is the wildcard.
+    pub fn put(&mut self, put: PutRequest, now: Time) -> Result<(), PortalError> {
+        self.hinted_put(put, SendHints::default(), now)
+    }
+
+    /// Starts a GET. `Ok` means that a SEND event will follow. Then a REPLY event follows, or a TIMEOUT event and the
+    /// end of the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::put`].
+    pub fn get(&mut self, get: GetRequest, now: Time) -> Result<(), PortalError> {
+        self.hinted_get(get, SendHints::default(), now)
     }
 }

@@ -10,19 +10,16 @@ use lnet_types::{Nid, Time};
 use lnet_wire::NiStatus;
 
 use crate::Core;
-use crate::config::{Route, Tunables};
-use crate::counts::counters::{Counters, MessageStats};
-use crate::counts::histogram::LatencyHistograms;
-use crate::counts::latency::LatencyStats;
-use crate::discovery::table::DiscoveryView;
-use crate::gateways::route::RouteStats;
-use crate::globals::Globals;
-use crate::health::recovery::Recovery;
-use crate::health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
-use crate::io::{NiId, RouterPool};
-use crate::ni::Ni;
-use crate::peer::{Peer, PeerNi};
-use crate::send::tx::{Tx, Work};
+use crate::fabric::gateways::route::RouteStats;
+use crate::fabric::health::recovery::Recovery;
+use crate::fabric::ni::Ni;
+use crate::fabric::peer::{Peer, PeerNi};
+use crate::ground::config::{Route, Tunables};
+use crate::ground::counters::MessageStats;
+use crate::ground::health::{Health, HealthView, NiHealthStats, PeerHealthStats};
+use crate::ground::histogram::LatencyHistograms;
+use crate::ground::io::{NiId, RouterPool};
+use crate::ground::latency::LatencyStats;
 
 /// A local interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,220 +149,6 @@ pub struct RouterPoolView {
     pub min_credits: i64,
 }
 
-impl Core {
-    /// Returns the local interfaces: loopback first, then the others in the order of their creation.
-    pub fn nis(&self) -> impl Iterator<Item = NiView> {
-        self.nis.all().iter().map(|ni| self.ni_view(ni))
-    }
-
-    fn ni_view(&self, ni: &Ni) -> NiView {
-        let state = self.nis.net(ni.nid.net());
-        NiView {
-            id: ni.id,
-            nid: ni.nid,
-            up: ni.id == NiId::LOOPBACK || self.advertised_status(ni) == NiStatus::UP,
-            fatal: ni.fatal,
-            tunables: ni.tunables,
-            tx_credits: ni.tx_credits(),
-            min_tx_credits: ni.credits.fewest_left(ni.tunables.credits),
-            stats: ni.stats,
-            health: health_view(ni.health, &ni.recovery, ni.priority),
-            net_priority: state.map_or(Effective::NONE, |state| state.priority),
-            health_stats: ni.health_stats,
-            lnd_timeout: ni.lnd_timeout.unwrap_or(self.config.globals.lnd_timeout()),
-            latency: ni.latency,
-            histograms: ni.histograms,
-        }
-    }
-
-    /// Returns the node-wide parameters in force.
-    #[must_use]
-    pub fn globals(&self) -> &Globals {
-        &self.config.globals
-    }
-
-    /// Returns whether this node forwards messages for other nodes.
-    #[must_use]
-    pub fn is_router(&self) -> bool {
-        self.config.routing
-    }
-
-    /// Returns the routes, ordered by net.
-    pub fn routes(&self) -> impl Iterator<Item = RouteView> {
-        self.routes.all().map(|state| RouteView {
-            route: state.route,
-            alive: self.routes.is_alive(state),
-            single_hop: state.single_hop,
-            stats: state.stats,
-        })
-    }
-
-    /// Returns the peers: first those that are configured or gateways, by primary NID, then those that traffic
-    /// created.
-    pub fn peers(&self) -> impl Iterator<Item = PeerView> {
-        let kept = self.peers.kept();
-        let found = self.peers.iter();
-        kept.map(|(primary, peer)| self.kept_view(primary, peer))
-            .chain(found.filter_map(|peer_ni| self.found_view(peer_ni)))
-    }
-
-    /// Returns the peer that has an interface with this NID.
-    #[must_use]
-    pub fn peer_with(&self, nid: Nid) -> Option<PeerView> {
-        let peer_ni = self.peers.by_nid(nid)?;
-        let owner = self.peers.peer(peer_ni.primary);
-        owner.map_or_else(
-            || self.found_view(peer_ni),
-            |peer| Some(self.kept_view(peer_ni.primary, peer)),
-        )
-    }
-
-    /// Returns about `count` of the peers, in the order of [`Core::peers`], and the position of the next page; `None`
-    /// after the last page. A peer that is created or removed between two pages may be missing. All others appear
-    /// exactly once. The cost of a page grows with `count`, not with the number of peers.
-    #[must_use]
-    pub fn peer_page(&self, from: PeerCursor, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
-        match from {
-            PeerCursor::Kept(after) => self.kept_page(after, count),
-            PeerCursor::Found(slot) => {
-                let end = slot.saturating_add(count.max(1));
-                let Some(found) = self.peers.in_slots(slot..end) else {
-                    return (Vec::new(), None);
-                };
-                let page = found.filter_map(|peer_ni| self.found_view(peer_ni));
-                (page.collect(), Some(PeerCursor::Found(end)))
-            }
-        }
-    }
-
-    fn kept_page(&self, after: Option<Nid>, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
-        let kept = self.peers.kept_after(after).take(count.max(1));
-        let page: Vec<PeerView> = kept
-            .map(|(primary, peer)| self.kept_view(primary, peer))
-            .collect();
-        let next = page.last().map_or(PeerCursor::Found(0), |last| {
-            PeerCursor::Kept(Some(last.primary))
-        });
-        (page, Some(next))
-    }
-
-    fn kept_view(&self, primary: Nid, peer: &Peer) -> PeerView {
-        let nis = peer.nids.iter().filter_map(|&nid| self.peers.by_nid(nid));
-        PeerView {
-            primary,
-            multi_rail: peer.multi_rail,
-            configured: peer.configured,
-            locked: peer.lock.is_some(),
-            gateway: peer.routes > 0,
-            silent: peer.silent,
-            nis: by_net(nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect()),
-        }
-    }
-
-    /// Returns the view of a peer NI that is a peer of its own; `None` if it belongs to a [`Peer`].
-    fn found_view(&self, peer_ni: &PeerNi) -> Option<PeerView> {
-        if self.peers.peer(peer_ni.primary).is_some() {
-            return None;
-        }
-        Some(PeerView {
-            primary: peer_ni.nid,
-            multi_rail: false,
-            configured: false,
-            locked: false,
-            gateway: false,
-            silent: 0,
-            nis: vec![self.peer_ni_view(peer_ni)],
-        })
-    }
-
-    fn peer_ni_view(&self, peer_ni: &PeerNi) -> PeerNiView {
-        let tunables = self.nis.net_tunables(peer_ni.nid.net());
-        let max_tx_credits = tunables.map_or(0, |tunables| tunables.peer_credits);
-        let max_router = tunables.map_or(0, |tunables| tunables.router_credits());
-        PeerNiView {
-            nid: peer_ni.nid,
-            up: peer_ni.down_since.is_none(),
-            max_tx_credits,
-            tx_credits: self.view().peer_credits(peer_ni.nid),
-            min_tx_credits: peer_ni.credits.fewest_left(max_tx_credits),
-            queued_bytes: peer_ni.queued_bytes(),
-            router_credits: peer_ni.router_credits.left(max_router),
-            min_router_credits: peer_ni.router_credits.fewest_left(max_router),
-            stats: peer_ni.stats,
-            advertised_up: peer_ni.status_up,
-            last_alive: peer_ni.last_alive,
-            health: health_view(peer_ni.health, &peer_ni.recovery, peer_ni.priority),
-            net_priority: self.effective_of_peer_net(peer_ni),
-            health_stats: peer_ni.health_stats,
-            latency: peer_ni.latency.as_deref().copied().unwrap_or_default(),
-        }
-    }
-
-    /// Returns the local NIDs that the selection rules prefer for a peer NI, best first.
-    #[must_use]
-    pub fn preferred_sources(&self, peer_ni: Nid) -> &[Preferred] {
-        let list = self
-            .peers
-            .by_nid(peer_ni)
-            .and_then(|peer_ni| self.policies.list(peer_ni.sources));
-        list.map_or(&[], PreferredList::entries)
-    }
-
-    /// Returns the gateways that the selection rules prefer for a peer NI, by primary NID.
-    #[must_use]
-    pub fn preferred_gateways(&self, peer_ni: Nid) -> &[Preferred] {
-        let list = self
-            .peers
-            .by_nid(peer_ni)
-            .and_then(|peer_ni| peer_ni.gateways.as_ref());
-        list.map_or(&[], PreferredList::entries)
-    }
-
-    /// Returns the node's counters.
-    #[must_use]
-    pub fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// Returns the router buffer pools: tiny, small, large.
-    #[must_use]
-    pub fn router_pools(&self) -> [RouterPoolView; 3] {
-        RouterPool::ALL.map(|pool| {
-            let state = self.pools.get(pool);
-            RouterPoolView {
-                pool,
-                buffers: state.total(),
-                credits: state.credits_left(),
-                min_credits: state.fewest_credits_left(),
-            }
-        })
-    }
-
-    /// Returns the state of the discovery of the peer with this NID; `None` if this node never tried to discover the
-    /// peer.
-    #[must_use]
-    pub fn discovery(&self, nid: Nid) -> Option<DiscoveryView> {
-        let peer_ni = self.peers.by_nid(self.peers.primary_of(nid))?;
-        Some(peer_ni.discovery.as_ref()?.view())
-    }
-
-    /// Returns whether no message is in flight except this node's own pings of gateways and for recovery. A clean
-    /// shutdown waits for this.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.rx.is_empty() && self.tx.iter().all(|(_, tx)| self.is_check(tx))
-    }
-
-    fn is_check(&self, tx: &Tx) -> bool {
-        let Work::Operation(event) = &tx.work else {
-            return false;
-        };
-        self.mds
-            .get(event.md)
-            .is_some_and(|md| md.owner.is_started_here())
-    }
-}
-
 /// Sorts interfaces so that those of one net are together. The nets are in the order of their first interfaces.
 fn by_net(mut nis: Vec<PeerNiView>) -> Vec<PeerNiView> {
     if nis.len() > 2 {
@@ -387,5 +170,184 @@ fn health_view(health: Health, recovery: &Recovery, priority: Effective) -> Heal
         in_recovery: recovery.at.is_some(),
         ping_failed: recovery.failed,
         priority,
+    }
+}
+
+impl Core {
+    /// Returns the local interfaces: loopback first, then the others in the order of their creation.
+    pub fn nis(&self) -> impl Iterator<Item = NiView> {
+        self.fabric().nis.all().iter().map(|ni| self.ni_view(ni))
+    }
+
+    fn ni_view(&self, ni: &Ni) -> NiView {
+        let state = self.fabric().nis.net(ni.nid.net());
+        NiView {
+            id: ni.id,
+            nid: ni.nid,
+            up: ni.id == NiId::LOOPBACK || self.fabric().advertised_status(ni) == NiStatus::UP,
+            fatal: ni.fatal,
+            tunables: ni.tunables,
+            tx_credits: ni.tx_credits(),
+            min_tx_credits: ni.credits.fewest_left(ni.tunables.credits),
+            stats: ni.stats,
+            health: health_view(ni.health, &ni.recovery, ni.priority),
+            net_priority: state.map_or(Effective::NONE, |state| state.priority),
+            health_stats: ni.health_stats,
+            lnd_timeout: ni
+                .lnd_timeout
+                .unwrap_or(self.ground().config.globals.lnd_timeout()),
+            latency: ni.latency,
+            histograms: ni.histograms,
+        }
+    }
+
+    /// Returns the routes, ordered by net.
+    pub fn routes(&self) -> impl Iterator<Item = RouteView> {
+        self.fabric().routes.all().map(|state| RouteView {
+            route: state.route,
+            alive: self.fabric().routes.is_alive(state),
+            single_hop: state.single_hop,
+            stats: state.stats,
+        })
+    }
+
+    /// Returns the peers: first those that are configured or gateways, by primary NID, then those that traffic
+    /// created.
+    pub fn peers(&self) -> impl Iterator<Item = PeerView> {
+        let kept = self.fabric().peers.kept();
+        let found = self.fabric().peers.iter();
+        kept.map(|(primary, peer)| self.kept_view(primary, peer))
+            .chain(found.filter_map(|peer_ni| self.found_view(peer_ni)))
+    }
+
+    /// Returns the peer that has an interface with this NID.
+    #[must_use]
+    pub fn peer_with(&self, nid: Nid) -> Option<PeerView> {
+        let peer_ni = self.fabric().peers.by_nid(nid)?;
+        let owner = self.fabric().peers.peer(peer_ni.primary);
+        owner.map_or_else(
+            || self.found_view(peer_ni),
+            |peer| Some(self.kept_view(peer_ni.primary, peer)),
+        )
+    }
+
+    /// Returns about `count` of the peers, in the order of [`Core::peers`], and the position of the next page; `None`
+    /// after the last page. A peer that is created or removed between two pages may be missing. All others appear
+    /// exactly once. The cost of a page grows with `count`, not with the number of peers.
+    #[must_use]
+    pub fn peer_page(&self, from: PeerCursor, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
+        match from {
+            PeerCursor::Kept(after) => self.kept_page(after, count),
+            PeerCursor::Found(slot) => {
+                let end = slot.saturating_add(count.max(1));
+                let Some(found) = self.fabric().peers.in_slots(slot..end) else {
+                    return (Vec::new(), None);
+                };
+                let page = found.filter_map(|peer_ni| self.found_view(peer_ni));
+                (page.collect(), Some(PeerCursor::Found(end)))
+            }
+        }
+    }
+
+    fn kept_page(&self, after: Option<Nid>, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
+        let kept = self.fabric().peers.kept_after(after).take(count.max(1));
+        let page: Vec<PeerView> = kept
+            .map(|(primary, peer)| self.kept_view(primary, peer))
+            .collect();
+        let next = page.last().map_or(PeerCursor::Found(0), |last| {
+            PeerCursor::Kept(Some(last.primary))
+        });
+        (page, Some(next))
+    }
+
+    fn kept_view(&self, primary: Nid, peer: &Peer) -> PeerView {
+        let nis = peer
+            .nids
+            .iter()
+            .filter_map(|&nid| self.fabric().peers.by_nid(nid));
+        PeerView {
+            primary,
+            multi_rail: peer.multi_rail,
+            configured: peer.configured,
+            locked: peer.lock.is_some(),
+            gateway: peer.routes > 0,
+            silent: peer.silent,
+            nis: by_net(nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect()),
+        }
+    }
+
+    /// Returns the view of a peer NI that is a peer of its own; `None` if it belongs to a [`Peer`].
+    fn found_view(&self, peer_ni: &PeerNi) -> Option<PeerView> {
+        if self.fabric().peers.peer(peer_ni.primary).is_some() {
+            return None;
+        }
+        Some(PeerView {
+            primary: peer_ni.nid,
+            multi_rail: false,
+            configured: false,
+            locked: false,
+            gateway: false,
+            silent: 0,
+            nis: vec![self.peer_ni_view(peer_ni)],
+        })
+    }
+
+    fn peer_ni_view(&self, peer_ni: &PeerNi) -> PeerNiView {
+        let tunables = self.fabric().nis.net_tunables(peer_ni.nid.net());
+        let max_tx_credits = tunables.map_or(0, |tunables| tunables.peer_credits);
+        let max_router = tunables.map_or(0, |tunables| tunables.router_credits());
+        PeerNiView {
+            nid: peer_ni.nid,
+            up: peer_ni.down_since.is_none(),
+            max_tx_credits,
+            tx_credits: self.fabric().view().peer_credits(peer_ni.nid),
+            min_tx_credits: peer_ni.credits.fewest_left(max_tx_credits),
+            queued_bytes: peer_ni.queued_bytes(),
+            router_credits: peer_ni.router_credits.left(max_router),
+            min_router_credits: peer_ni.router_credits.fewest_left(max_router),
+            stats: peer_ni.stats,
+            advertised_up: peer_ni.status_up,
+            last_alive: peer_ni.last_alive,
+            health: health_view(peer_ni.health, &peer_ni.recovery, peer_ni.priority),
+            net_priority: self.fabric().effective_of_peer_net(peer_ni),
+            health_stats: peer_ni.health_stats,
+            latency: peer_ni.latency.as_deref().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the local NIDs that the selection rules prefer for a peer NI, best first.
+    #[must_use]
+    pub fn preferred_sources(&self, peer_ni: Nid) -> &[Preferred] {
+        let list = self
+            .fabric()
+            .peers
+            .by_nid(peer_ni)
+            .and_then(|peer_ni| self.fabric().policies.list(peer_ni.sources));
+        list.map_or(&[], PreferredList::entries)
+    }
+
+    /// Returns the gateways that the selection rules prefer for a peer NI, by primary NID.
+    #[must_use]
+    pub fn preferred_gateways(&self, peer_ni: Nid) -> &[Preferred] {
+        let list = self
+            .fabric()
+            .peers
+            .by_nid(peer_ni)
+            .and_then(|peer_ni| peer_ni.gateways.as_ref());
+        list.map_or(&[], PreferredList::entries)
+    }
+
+    /// Returns the router buffer pools: tiny, small, large.
+    #[must_use]
+    pub fn router_pools(&self) -> [RouterPoolView; 3] {
+        RouterPool::ALL.map(|pool| {
+            let state = self.traffic().pools.get(pool);
+            RouterPoolView {
+                pool,
+                buffers: state.total(),
+                credits: state.credits_left(),
+                min_credits: state.fewest_credits_left(),
+            }
+        })
     }
 }

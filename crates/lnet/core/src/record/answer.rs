@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use lnet_policy::{Added, Rule};
 
-use crate::io::{NiId, Verdict};
-use crate::portals::md::{MdHandle, MeHandle};
+use crate::ground::io::{NiId, Verdict};
+use crate::ground::md::{MdHandle, MeHandle};
 
 /// The result of a call of the core.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,10 +26,10 @@ use thiserror::Error;
 pub use self::answer::Answer;
 pub(crate) use self::answer::ToAnswer;
 use crate::Core;
-use crate::config::CoreConfig;
 use crate::entry::Input;
-use crate::io::{CoreBuffer, Output};
-use crate::select::Selection;
+use crate::fabric::select::Selection;
+use crate::ground::config::CoreConfig;
+use crate::ground::io::{CoreBuffer, Output};
 
 /// A writer of the core's inputs. It is called while the caller holds the lock of the core, if there is one, so each
 /// call must be short and must not block.
@@ -96,7 +96,10 @@ impl Core {
         if self.tape.begun {
             return Err(TooLate);
         }
-        recorder.begins(&self.config, self.latest);
+        recorder.begins(
+            &self.upkeep.traffic.fabric.ground.config,
+            self.upkeep.traffic.fabric.ground.latest,
+        );
         self.tape.recorder = Some(recorder);
         Ok(())
     }
@@ -118,12 +121,12 @@ impl Core {
     /// Keeps each selection of a path from now on, with every report to an [`Observer`](crate::Observer), until
     /// [`Core::take_selections`]. The replay of a record uses this.
     pub fn keep_selections(&mut self) {
-        self.kept.begin();
+        self.upkeep.traffic.fabric.kept.begin();
     }
 
     /// Returns the selections since [`Core::keep_selections`], in their order, and stops keeping them.
     pub fn take_selections(&mut self) -> Vec<Selection> {
-        self.kept.take()
+        self.upkeep.traffic.fabric.kept.take()
     }
 
     /// Builds the input if there is a recorder.
@@ -161,14 +164,27 @@ impl Core {
             return call(self);
         };
         for buffer in std::mem::take(&mut self.tape.written) {
-            let bytes = self.buffers.data(buffer).to_vec();
-            recorder.input(&Input::Fill { buffer, bytes }, self.latest);
+            let bytes = self.upkeep.traffic.buffers.data(buffer).to_vec();
+            recorder.input(
+                &Input::Fill { buffer, bytes },
+                self.upkeep.traffic.fabric.ground.latest,
+            );
             recorder.decided(&Answer::Nothing, &mut std::iter::empty());
         }
-        recorder.input(input, self.latest);
-        let before = self.outputs.len();
+        recorder.input(input, self.upkeep.traffic.fabric.ground.latest);
+        let before = self.upkeep.traffic.fabric.ground.outputs.len();
         let result = call(self);
-        recorder.decided(&result.to_answer(), &mut self.outputs.iter().skip(before));
+        recorder.decided(
+            &result.to_answer(),
+            &mut self
+                .upkeep
+                .traffic
+                .fabric
+                .ground
+                .outputs
+                .iter()
+                .skip(before),
+        );
         self.tape.recorder = Some(recorder);
         result
     }

@@ -26,14 +26,17 @@ use lnet_types::{Net, Nid, Time};
 use thiserror::Error;
 
 use crate::Core;
-use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
-use crate::discovery::table::{Discovery, DiscoveryView};
-use crate::gateways::obstacle::RouteFault;
-use crate::health::recovery::{Recovery, RecoveryTarget};
-use crate::health::value::{Health, NiHealthStats, PeerHealthStats};
-use crate::io::NiId;
-use crate::peer::PeerNi;
-use crate::portals::wire_handle::Entropy;
+use crate::fabric::Fabric;
+use crate::fabric::discovery::{Discovery, DiscoveryView};
+use crate::fabric::gateways::obstacle::RouteFault;
+use crate::fabric::health::recovery::Recovery;
+use crate::fabric::peer::PeerNi;
+use crate::ground::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
+use crate::ground::entropy::Entropy;
+use crate::ground::health::{Health, NiHealthStats, PeerHealthStats};
+use crate::ground::io::NiId;
+use crate::ground::timer::RecoveryTarget;
+use crate::upkeep::Upkeep;
 
 /// Everything that the selection of a path depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -198,6 +201,7 @@ pub enum StateError {
 
 /// The limit of a counter: far more than a core counts in its life, and far below an overflow.
 const COUNT_MAX: u64 = 1 << 62;
+
 /// The limit of messages in flight: more than can be under way.
 const IN_FLIGHT_MAX: u32 = 1 << 30;
 
@@ -211,58 +215,59 @@ impl RecoverySelection {
     }
 }
 
-impl Core {
-    /// Returns everything that the selection of a path depends on now.
-    #[must_use]
-    pub fn selection_state(&self) -> SelectionState {
-        let nets = self.nis.nets().iter().map(|state| NetSelection {
-            net: state.net,
-            sequence: state.seq,
-        });
-        SelectionState {
-            config: CoreConfig {
-                entropy: Entropy::withheld(),
-                ..self.config.clone()
-            },
-            sequence: self.nis.net_seq,
-            nets: nets.filter(|state| state.net != Net::LO).collect(),
-            nis: self.ni_selections(),
-            peer_nis: self.peer_ni_selections(),
-            peers: self.peer_selections(),
-            routes: self.route_selections(),
-            gateways: self.gateway_selections(),
-            rules: self.rules().clone(),
-        }
-    }
-
-    /// Creates a core that selects the same paths as the core that `state` was taken from. The new core has no
-    /// descriptors and no messages. It continues the schedule of pings of the other core.
-    ///
-    /// # Errors
-    ///
-    /// If no core can be in this state.
-    pub fn from_selection_state(state: &SelectionState, now: Time) -> Result<Self, StateError> {
-        state.check()?;
-        if now.as_nanos() > COUNT_MAX {
+impl SelectionState {
+    /// Checks that no counter is so large that counting further could overflow it.
+    fn check(&self) -> Result<(), StateError> {
+        let of_nodes = self.nets.iter().map(|net| net.sequence);
+        if of_nodes
+            .chain([self.sequence])
+            .any(|value| value > COUNT_MAX)
+        {
             return Err(StateError::TooLarge(Nid::ANY));
         }
-        let mut core = Self::new(state.config.clone(), now);
-        core.is_copy = true;
-        for ni in &state.nis {
-            core.restore_ni(ni, now)?;
+        for ni in &self.nis {
+            let failures = ni.failures.counts();
+            check_counts(
+                ni.nid,
+                ni.in_flight,
+                failures.into_iter().chain([ni.sequence]),
+            )?;
         }
-        core.nis.net_seq = state.sequence;
-        for of_net in &state.nets {
-            if let Some(net) = core.nis.net_mut(of_net.net) {
-                net.seq = of_net.sequence;
+        for ni in &self.peer_nis {
+            let failures = ni.failures.counts();
+            let stamps = [ni.sequence, ni.queued_bytes];
+            check_counts(ni.nid, ni.in_flight, failures.into_iter().chain(stamps))?;
+        }
+        for peer in &self.peers {
+            let primary = *peer.nids.first().ok_or(StateError::NoNids)?;
+            check_counts(primary, 0, [peer.sequence])?;
+            for net in &peer.nets {
+                check_counts(primary, 0, [net.sequence])?;
             }
         }
-        core.restore_peers(state)?;
-        core.set_rules(state.rules.clone());
-        core.rebuild_ping_info();
-        Ok(core)
+        for route in &self.routes {
+            check_counts(route.route.gateway, 0, [route.sequence])?;
+        }
+        for gateway in &self.gateways {
+            check_counts(gateway.nid, gateway.failures, [])?;
+        }
+        Ok(())
     }
+}
 
+fn check_counts(
+    nid: Nid,
+    in_flight: u32,
+    counts: impl IntoIterator<Item = u64>,
+) -> Result<(), StateError> {
+    let too_large = |count| count > COUNT_MAX;
+    if in_flight > IN_FLIGHT_MAX || counts.into_iter().any(too_large) {
+        return Err(StateError::TooLarge(nid));
+    }
+    Ok(())
+}
+
+impl Fabric {
     fn ni_selections(&self) -> Vec<NiSelection> {
         let nis = self.nis.real().iter().map(|ni| NiSelection {
             nid: ni.nid,
@@ -359,46 +364,6 @@ impl Core {
         Ok(())
     }
 
-    /// Restores peers before routes, because a route is counted at the peer that owns its gateway. Restores stamps
-    /// after both, because only then the peer that holds them exists.
-    fn restore_peers(&mut self, state: &SelectionState) -> Result<(), StateError> {
-        for from in &state.peer_nis {
-            self.restore_peer_ni(from)?;
-        }
-        for from in state.peers.iter().filter(|from| from.configured) {
-            let (&primary, others) = from.nids.split_first().ok_or(StateError::NoNids)?;
-            self.add_peer(primary, others, from.multi_rail)?;
-        }
-        let is_discovered = |from: &&PeerSelection| from.multi_rail && !from.configured;
-        for from in state.peers.iter().filter(is_discovered) {
-            let &primary = from.nids.first().ok_or(StateError::NoNids)?;
-            self.peers.learn(primary, primary, &from.nids);
-        }
-        for from in &state.routes {
-            self.restore_route(from)?;
-        }
-        for from in &state.gateways {
-            self.restore_gateway(from);
-        }
-        for from in &state.peers {
-            self.restore_stamps(from);
-        }
-        // A peer that becomes Multi-Rail, and a peer NI that joins a peer, lose the values that are set here.
-        for from in &state.peer_nis {
-            let pinned = from.pinned.and_then(|nid| self.nis.by_nid(nid));
-            let pinned = pinned.map(|ni| ni.id);
-            if let Some(peer_ni) = self.peers.by_nid_mut(from.nid) {
-                peer_ni.pinned = pinned;
-                peer_ni.seq = from.sequence;
-                peer_ni.last_used = from.last_used;
-            }
-            if let Some(id) = self.peers.id_of(from.nid) {
-                self.peers.set_health(id, from.health);
-            }
-        }
-        Ok(())
-    }
-
     fn restore_peer_ni(&mut self, from: &PeerNiSelection) -> Result<(), StateError> {
         let id = self
             .peer_ni(from.nid, from.last_used)
@@ -486,54 +451,109 @@ impl Core {
     }
 }
 
-impl SelectionState {
-    /// Checks that no counter is so large that counting further could overflow it.
-    fn check(&self) -> Result<(), StateError> {
-        let of_nodes = self.nets.iter().map(|net| net.sequence);
-        if of_nodes
-            .chain([self.sequence])
-            .any(|value| value > COUNT_MAX)
-        {
-            return Err(StateError::TooLarge(Nid::ANY));
+impl Upkeep {
+    /// Restores peers before routes, because a route is counted at the peer that owns its gateway. Restores stamps
+    /// after both, because only then the peer that holds them exists.
+    fn restore_peers(&mut self, state: &SelectionState) -> Result<(), StateError> {
+        for from in &state.peer_nis {
+            self.traffic.fabric.restore_peer_ni(from)?;
         }
-        for ni in &self.nis {
-            let failures = ni.failures.counts();
-            check_counts(
-                ni.nid,
-                ni.in_flight,
-                failures.into_iter().chain([ni.sequence]),
-            )?;
+        for from in state.peers.iter().filter(|from| from.configured) {
+            let (&primary, others) = from.nids.split_first().ok_or(StateError::NoNids)?;
+            self.add_peer(primary, others, from.multi_rail)?;
         }
-        for ni in &self.peer_nis {
-            let failures = ni.failures.counts();
-            let stamps = [ni.sequence, ni.queued_bytes];
-            check_counts(ni.nid, ni.in_flight, failures.into_iter().chain(stamps))?;
+        let is_discovered = |from: &&PeerSelection| from.multi_rail && !from.configured;
+        for from in state.peers.iter().filter(is_discovered) {
+            let &primary = from.nids.first().ok_or(StateError::NoNids)?;
+            self.traffic
+                .fabric
+                .peers
+                .learn(primary, primary, &from.nids);
         }
-        for peer in &self.peers {
-            let primary = *peer.nids.first().ok_or(StateError::NoNids)?;
-            check_counts(primary, 0, [peer.sequence])?;
-            for net in &peer.nets {
-                check_counts(primary, 0, [net.sequence])?;
+        for from in &state.routes {
+            self.traffic.fabric.restore_route(from)?;
+        }
+        for from in &state.gateways {
+            self.traffic.fabric.restore_gateway(from);
+        }
+        for from in &state.peers {
+            self.traffic.fabric.restore_stamps(from);
+        }
+        // A peer that becomes Multi-Rail, and a peer NI that joins a peer, lose the values that are set here.
+        for from in &state.peer_nis {
+            let pinned = from
+                .pinned
+                .and_then(|nid| self.traffic.fabric.nis.by_nid(nid));
+            let pinned = pinned.map(|ni| ni.id);
+            if let Some(peer_ni) = self.traffic.fabric.peers.by_nid_mut(from.nid) {
+                peer_ni.pinned = pinned;
+                peer_ni.seq = from.sequence;
+                peer_ni.last_used = from.last_used;
             }
-        }
-        for route in &self.routes {
-            check_counts(route.route.gateway, 0, [route.sequence])?;
-        }
-        for gateway in &self.gateways {
-            check_counts(gateway.nid, gateway.failures, [])?;
+            if let Some(id) = self.traffic.fabric.peers.id_of(from.nid) {
+                self.traffic.fabric.peers.set_health(id, from.health);
+            }
         }
         Ok(())
     }
 }
 
-fn check_counts(
-    nid: Nid,
-    in_flight: u32,
-    counts: impl IntoIterator<Item = u64>,
-) -> Result<(), StateError> {
-    let too_large = |count| count > COUNT_MAX;
-    if in_flight > IN_FLIGHT_MAX || counts.into_iter().any(too_large) {
-        return Err(StateError::TooLarge(nid));
+impl Core {
+    /// Returns everything that the selection of a path depends on now.
+    #[must_use]
+    pub fn selection_state(&self) -> SelectionState {
+        let nets = self
+            .upkeep
+            .traffic
+            .fabric
+            .nis
+            .nets()
+            .iter()
+            .map(|state| NetSelection {
+                net: state.net,
+                sequence: state.seq,
+            });
+        SelectionState {
+            config: CoreConfig {
+                entropy: Entropy::withheld(),
+                ..self.upkeep.traffic.fabric.ground.config.clone()
+            },
+            sequence: self.upkeep.traffic.fabric.nis.net_seq,
+            nets: nets.filter(|state| state.net != Net::LO).collect(),
+            nis: self.upkeep.traffic.fabric.ni_selections(),
+            peer_nis: self.upkeep.traffic.fabric.peer_ni_selections(),
+            peers: self.upkeep.traffic.fabric.peer_selections(),
+            routes: self.upkeep.traffic.fabric.route_selections(),
+            gateways: self.upkeep.traffic.fabric.gateway_selections(),
+            rules: self.rules().clone(),
+        }
     }
-    Ok(())
+
+    /// Creates a core that selects the same paths as the core that `state` was taken from. The new core has no
+    /// descriptors and no messages. It continues the schedule of pings of the other core.
+    ///
+    /// # Errors
+    ///
+    /// If no core can be in this state.
+    pub fn from_selection_state(state: &SelectionState, now: Time) -> Result<Self, StateError> {
+        state.check()?;
+        if now.as_nanos() > COUNT_MAX {
+            return Err(StateError::TooLarge(Nid::ANY));
+        }
+        let mut core = Self::new(state.config.clone(), now);
+        core.upkeep.traffic.fabric.ground.is_copy = true;
+        for ni in &state.nis {
+            core.upkeep.traffic.fabric.restore_ni(ni, now)?;
+        }
+        core.upkeep.traffic.fabric.nis.net_seq = state.sequence;
+        for of_net in &state.nets {
+            if let Some(net) = core.upkeep.traffic.fabric.nis.net_mut(of_net.net) {
+                net.seq = of_net.sequence;
+            }
+        }
+        core.upkeep.restore_peers(state)?;
+        core.set_rules(state.rules.clone());
+        core.upkeep.traffic.rebuild_ping_info();
+        Ok(core)
+    }
 }

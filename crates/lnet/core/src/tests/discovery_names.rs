@@ -160,7 +160,15 @@ fn a_peer_that_takes_one_nid_of_a_gateway_leaves_the_gateway_a_gateway() {
         &info(multi_rail(), 9, &[nid(stranger), nid(ROUTER[1])]),
     );
     let gateway = nid(ROUTER[0]);
-    assert_eq!(net.core(0).gateways_of(gateway).as_slice(), [gateway]);
+    assert_eq!(
+        net.core(0)
+            .upkeep
+            .traffic
+            .fabric
+            .gateways_of(gateway)
+            .as_slice(),
+        [gateway]
+    );
     assert_eq!(
         net.core(0).remove_peer(gateway),
         Err(ConfigError::PeerIsGateway(gateway))

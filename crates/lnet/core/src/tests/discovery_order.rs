@@ -70,7 +70,14 @@ fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_agai
     net.put(0, b"hello", true, B[0]);
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
-    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    net.core(0)
+        .upkeep
+        .traffic
+        .fabric
+        .peers
+        .by_nid_mut(far)
+        .unwrap()
+        .last_alive = None;
     let full = health_of(&mut net, far);
     push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::DOWN));
     let less = health_of(&mut net, far);
@@ -92,7 +99,14 @@ fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
     net.put(0, b"hello", true, B[0]);
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
-    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    net.core(0)
+        .upkeep
+        .traffic
+        .fabric
+        .peers
+        .by_nid_mut(far)
+        .unwrap()
+        .last_alive = None;
     let (theirs, now) = (net.nodes[1].nis[1].0, net.now);
     net.core(1).set_ni_fatal(theirs, true, now);
     net.advance(Duration::from_millis(100));
@@ -127,7 +141,14 @@ fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
     net.put(0, b"hello", true, B[0]);
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
-    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    net.core(0)
+        .upkeep
+        .traffic
+        .fabric
+        .peers
+        .by_nid_mut(far)
+        .unwrap()
+        .last_alive = None;
     let (theirs, now) = (net.nodes[1].nis[1].0, net.now);
     net.core(1).set_ni_fatal(theirs, true, now);
     net.trace.clear();
@@ -157,7 +178,14 @@ fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
     net.put(0, b"hello", true, B[0]);
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
-    net.core(0).peers.by_nid_mut(far).unwrap().last_alive = None;
+    net.core(0)
+        .upkeep
+        .traffic
+        .fabric
+        .peers
+        .by_nid_mut(far)
+        .unwrap()
+        .last_alive = None;
     push(&mut net, 0, B[0], &said(NiStatus::UP, NiStatus::DOWN));
     net.keep_answers = true;
     net.advance(Duration::from_secs(1));

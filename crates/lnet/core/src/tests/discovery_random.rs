@@ -144,7 +144,7 @@ fn claim(net: &mut Net, node: usize, from: usize, first: usize, count: usize) {
     nids.rotate_left(first);
     nids.truncate(count);
     let from = NAMES[other][from];
-    let takes = net.core(node).push_target.posted() > 0;
+    let takes = net.core(node).upkeep.push_target.posted() > 0;
     if takes && net.nodes[node].nis[0].1.net() == nid(from).net() {
         push(net, node, from, &info(multi_rail(), 9, &nids));
     }
@@ -170,7 +170,7 @@ fn check(net: &mut Net, node: usize) {
         | PeerState::PING_SENT
         | PeerState::PUSH_SENT
         | PeerState::DATA_PRESENT;
-    for ni in net.core(node).peers.iter() {
+    for ni in net.core(node).upkeep.traffic.fabric.peers.iter() {
         let Some(known) = &ni.discovery else { continue };
         assert_eq!(ni.primary, ni.nid, "a discovery belongs to a name");
         assert!(

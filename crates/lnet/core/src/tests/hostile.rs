@@ -38,7 +38,7 @@ fn offer(net: &mut Net, header: &Header) -> Verdict {
 }
 
 fn handle_of(net: &mut Net, md: MdHandle) -> Handle {
-    net.core(0).wire_handles.of(md)
+    net.core(0).upkeep.traffic.wire_handles.of(md)
 }
 
 /// Delivers a response to an operation of this descriptor, from the peer.
@@ -182,7 +182,7 @@ fn a_source_that_no_node_has_is_dropped() {
 fn messages_that_wait_for_the_discovery_of_a_peer_are_limited_for_this_peer() {
     let mut net = Net::new();
     net.add_discovering(&["10.0.0.1@tcp"]);
-    for _ in 0..crate::discovery::run::PARKED_MAX {
+    for _ in 0..crate::upkeep::discovery::run::PARKED_MAX {
         net.put(0, &[1], false, "10.0.0.2@tcp");
     }
     let failed = net.core(0).counters().errors;
@@ -253,7 +253,11 @@ fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     net.keep_answers = true;
     let md = net.put(0, b"x", true, "10.0.0.2@tcp");
     net.run();
-    let handle = Core::new(config(99), net.now).wire_handles.of(md);
+    let handle = Core::new(config(99), net.now)
+        .upkeep
+        .traffic
+        .wire_handles
+        .of(md);
     let verdict = offer(&mut net, &header(ack_to(handle), 0));
     assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
     let verdict = offer_to(&mut net, md, ack_to, 0);
@@ -328,7 +332,7 @@ fn an_ack_counts_once() {
 #[test]
 fn a_flood_of_source_addresses_is_bounded() {
     let mut net = Net::pair();
-    net.core(0).peers = crate::peer::Peers::new(7, 100);
+    net.core(0).upkeep.traffic.fabric.peers = crate::fabric::peer::Peers::new(7, 100);
     let (ni, now) = (net.nodes[0].nis[0].0, net.now);
     for number in 0..10_000 {
         let source = Nid::from_number(LnetNet::tcp(0), number);
@@ -362,7 +366,8 @@ fn any_body() -> impl Strategy<Value = Body> {
         Just(Handle::NONE),
         (0..20_u64).prop_map(|md| {
             // The handles are those of the victim.
-            crate::portals::wire_handle::WireHandles::new(&Entropy::from_seed(1)).of(MdHandle(md))
+            crate::traffic::portals::wire_handle::WireHandles::new(&Entropy::from_seed(1))
+                .of(MdHandle(md))
         }),
     ];
     let number = prop_oneof![0..70_u32, any::<u32>()];
@@ -535,7 +540,7 @@ fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
     );
     let peer_credits = 8;
     let now = net.now;
-    for _ in 0..crate::receive::header::ANSWERS_QUEUED_MAX + peer_credits {
+    for _ in 0..crate::traffic::receive::header::ANSWERS_QUEUED_MAX + peer_credits {
         let Verdict::Receive { rx, .. } = offer(&mut net, &ping) else {
             panic!("a ping was refused before the limit")
         };

@@ -331,22 +331,45 @@ impl Net {
             for pool in core.router_pools() {
                 assert_eq!(pool.credits, i64::from(pool.buffers), "{:?}", pool.pool);
             }
-            assert!(core.hops.is_empty(), "shares of next hops");
+            assert!(core.upkeep.traffic.hops.is_empty(), "shares of next hops");
             let checks = core
+                .upkeep
+                .traffic
+                .fabric
                 .routes
                 .gateways()
-                .filter_map(|n| core.routes.gateway(n)?.ping)
+                .filter_map(|n| core.upkeep.traffic.fabric.routes.gateway(n)?.ping)
                 .count();
-            let of_nis = core.nis.all().iter().map(|ni| &ni.recovery);
-            let of_peers = core.peers.iter().map(|peer_ni| &peer_ni.recovery);
+            let of_nis = core
+                .upkeep
+                .traffic
+                .fabric
+                .nis
+                .all()
+                .iter()
+                .map(|ni| &ni.recovery);
+            let of_peers = core
+                .upkeep
+                .traffic
+                .fabric
+                .peers
+                .iter()
+                .map(|peer_ni| &peer_ni.recovery);
             let recoveries = of_nis.chain(of_peers).filter(|r| r.is_pending()).count();
-            let checks = checks + core.mds.net_checks() + recoveries + core.push_target.posted();
+            let checks = checks
+                + core.upkeep.traffic.mds.net_checks()
+                + recoveries
+                + core.upkeep.push_target.posted();
             assert_eq!(
-                core.mds.len(),
+                core.upkeep.traffic.mds.len(),
                 1 + node.memory.len() + checks,
                 "descriptors"
             );
-            assert_eq!(core.buffers.len(), 1 + checks, "buffers of the core");
+            assert_eq!(
+                core.upkeep.traffic.buffers.len(),
+                1 + checks,
+                "buffers of the core"
+            );
         }
     }
 

@@ -223,7 +223,15 @@ fn b2d_a_single_rail_peer_behind_gateways_on_two_nets_sees_one_interface() {
 fn b2d_without_a_live_gateway_for_that_interface_design_takes_another_one() {
     let dead = |bench: &mut Bench| {
         let (_, hop) = bench.carry(FAR1);
-        bench.core.routes.gateway_mut(nid(&hop)).unwrap().alive = false;
+        bench
+            .core
+            .upkeep
+            .traffic
+            .fabric
+            .routes
+            .gateway_mut(nid(&hop))
+            .unwrap()
+            .alive = false;
         hop
     };
     let mut bench = gateways_on_two_nets();

@@ -152,7 +152,15 @@ fn what_a_resend_may_not_use_is_told_with_the_reason() {
 fn a_dead_route_is_told_as_such() {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp5", GATEWAY, None, 0);
-    bench.core.routes.gateway_mut(nid(GATEWAY)).unwrap().alive = false;
+    bench
+        .core
+        .upkeep
+        .traffic
+        .fabric
+        .routes
+        .gateway_mut(nid(GATEWAY))
+        .unwrap()
+        .alive = false;
     let (choice, notes) = explain(&bench, &SendQuery::to(nid(FAR)));
     assert_eq!(choice, Err(SelectError::NoRoute(nid(FAR).net())));
     let route = Subject::Route {

@@ -219,7 +219,15 @@ pub(super) fn t_u20_a_preferred_router_is_used_while_it_lives() {
     // A peer NI behind a router is in the table from the second message on.
     bench.carry(FAR);
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
-    bench.core.routes.gateway_mut(nid(R1)).unwrap().alive = false;
+    bench
+        .core
+        .upkeep
+        .traffic
+        .fabric
+        .routes
+        .gateway_mut(nid(R1))
+        .unwrap()
+        .alive = false;
     assert_eq!(bench.hops(3, FAR), [R2; 3]);
     bench.hear_from(FAR, R1, N1);
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
@@ -579,7 +587,14 @@ fn a_question_about_a_stranger_is_answered_by_the_rules() {
         let choice = bench.core.choose(&SendQuery::to(nid(FAR))).unwrap();
         assert_eq!(choice.next_hop, nid(gateway));
         assert!(
-            bench.core.peers.by_nid(nid(FAR)).is_none(),
+            bench
+                .core
+                .upkeep
+                .traffic
+                .fabric
+                .peers
+                .by_nid(nid(FAR))
+                .is_none(),
             "nothing has changed"
         );
     }

@@ -1,0 +1,43 @@
+//! What follows from an input: the events of pings and pushes of this node, and the changes that they bring.
+//!
+//! An input is handled first, and what follows from it afterwards: an answer to a ping may start a push, which may fail
+//! at once. So no room calls the one above it.
+
+use crate::ground::event::{Event, EventKind};
+use crate::traffic::portals::descriptor::Owner;
+use crate::traffic::portals::lifecycle::Finished;
+use crate::upkeep::Upkeep;
+
+impl Upkeep {
+    /// Handles the events of operations that the core itself started, and everything that follows from them.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            self.traffic.refresh_ping_info();
+            let Some(Finished { owner, event }) = self.traffic.finished.pop_front() else {
+                return;
+            };
+            self.finish(owner, &event);
+            if let Some(buffer) = owner.buffer() {
+                self.traffic.release_buffer(buffer);
+            }
+        }
+    }
+
+    fn finish(&mut self, owner: Owner, event: &Event) {
+        let now = self.traffic.fabric.ground.latest;
+        match owner {
+            Owner::User | Owner::PingTarget(_) => {}
+            Owner::NetCheck(_) => {
+                if event.kind == EventKind::Reply && event.status.is_ok() {
+                    self.traffic.fabric.net_works(event.target.nid.net(), now);
+                }
+            }
+            Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, event),
+            Owner::Recovery(buffer, target) => self.recovery_event(buffer, target, event, now),
+            Owner::Discovery(buffer, asked) => self.discovery_ping_event(buffer, asked, event, now),
+            Owner::Claim(buffer, nid) => self.claim_event(buffer, nid, event, now),
+            Owner::Push(_, to) => self.push_sent_event(to, event, now),
+            Owner::PushTarget(buffer) => self.push_event(buffer, event, now),
+        }
+    }
+}
