@@ -10,6 +10,7 @@ use crate::ground::event::EventKind;
 use crate::ground::io::Output;
 use crate::ground::md::{MdOptions, MdSpec};
 use crate::ground::status::MessageStatus;
+use crate::ground::timer::Queue;
 use crate::tests::net::config;
 use crate::traffic::Traffic;
 use crate::traffic::portals::descriptor::Owner;
@@ -96,4 +97,45 @@ fn an_event_of_the_nodes_own_ping_waits_with_its_memory() {
     );
     assert!(traffic.mds.get(md).is_none(), "the descriptor is gone");
     assert_eq!(traffic.buffers.data(buffer).len(), 16, "its memory is not");
+}
+
+#[test]
+fn a_queue_in_order_is_looked_at_up_to_its_first_message_that_is_not_late() {
+    let mut traffic = traffic();
+    let target = nid("10.0.0.2@tcp");
+    let credits = Tunables::default().peer_credits as usize;
+    for _ in 0..credits + 3 {
+        let md = traffic.bind_md(source(8), Owner::User).unwrap();
+        let put = PutRequest {
+            md,
+            ack: false,
+            source: None,
+            target: ProcessId::lustre(target),
+            portal: 30,
+            match_bits: 7,
+            offset: 0,
+            hdr_data: 0,
+        };
+        traffic.start_put(put, SendHints::default(), NOW).unwrap();
+    }
+    let peer = traffic.fabric.peers.id_of(target).unwrap();
+    let peer_ni = traffic.fabric.peers.get(peer).unwrap();
+    let waiting: Vec<_> = peer_ni.credits.waiting().iter().copied().collect();
+    assert_eq!(waiting.len(), 3);
+
+    // The last one is late, which cannot be in a queue in order: a look behind the second would find it.
+    traffic.tx.get_mut(waiting[0]).unwrap().deadline = NOW;
+    traffic.tx.get_mut(waiting[2]).unwrap().deadline = NOW;
+    traffic.check_queue(Queue::Peer(peer), NOW);
+    let is_there = |id| traffic.tx.get(id).is_some();
+    assert_eq!(
+        [0, 1, 2].map(|at| is_there(waiting[at])),
+        [false, true, true]
+    );
+
+    // In a queue that is not in order all are looked at.
+    let peer_ni = traffic.fabric.peers.get_mut(peer).unwrap();
+    peer_ni.credits.in_order_until = None;
+    traffic.check_queue(Queue::Peer(peer), NOW);
+    assert!(traffic.tx.get(waiting[2]).is_none());
 }
