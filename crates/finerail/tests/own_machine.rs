@@ -284,3 +284,40 @@ fn a_node_waits_for_its_interfaces_and_says_for_which() {
     });
     node.stop().expect_code(0);
 }
+
+#[test]
+fn a_node_with_rules_by_address_waits_for_an_address_that_one_covers() {
+    let Some(lab) = Lab::build(&["host", "other"]) else {
+        return;
+    };
+    lab.connect([
+        &end("host", "eth9", "10.9.0.1/24"),
+        &end("other", "eth9", "10.9.0.2/24"),
+    ]);
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let file = directory.path().join("node.yaml");
+    let rules = "ip2nets:\n- net-spec: tcp1\n  ip-range:\n    0: 10.8.0.*\n- net-spec: tcp\n  interfaces:\n    0: eth1\n  \
+                 ip-range:\n    0: 10.1.0.*\n";
+    fs::write(&file, rules).unwrap();
+    let config = file.to_str().unwrap();
+    let words = ["node", "--no-control", "--wait", "10m", "--config", config];
+    let node = Process::start(lab.finerail("host", &words));
+    let says = |what: &str| {
+        eventually("the node says for what it waits", || {
+            node.errors().contains(what).then_some(())
+        });
+    };
+    says("waiting for an address that a rule of ip2nets covers");
+    // A rule may name another interface than the one whose address it covers.
+    lab.connect([
+        &end("host", "eth0", "10.1.0.1/24"),
+        &end("other", "eth0", "10.1.0.2/24"),
+    ]);
+    says("waiting for eth1 (there is none)");
+    lab.connect([
+        &end("host", "eth1", "10.2.0.1/24"),
+        &end("other", "eth1", "10.2.0.2/24"),
+    ]);
+    node.wait_for_output("ready: 10.2.0.1@tcp on port 988");
+    node.stop().expect_code(0);
+}

@@ -146,3 +146,26 @@ fn commands_are_read_on_a_timer_and_served_with_what_rises() {
         ended.err
     );
 }
+
+#[test]
+fn without_the_programs_of_lustre_one_sentence_says_what_is_missing_and_what_to_do() {
+    let empty = TempDir::with_prefix("finerail-test-").unwrap();
+    let mut command = finerail(["watch-kernel", "--once"]);
+    command.env("PATH", empty.path());
+    let said = run(command).expect_code(2).err;
+    for what in [
+        "lnetctl: not installed, or not in PATH; lctl: not installed",
+        "modprobe lnet",
+        "--files DIR",
+    ] {
+        assert!(said.contains(what), "no '{what}' in {said}");
+    }
+    assert_eq!(said.matches("lnetctl: ").count(), 1, "{said}");
+    // A command that is there and fails is named with its words.
+    program(empty.path(), "lnetctl");
+    let mut command = finerail(["watch-kernel", "--once"]);
+    command.env("PATH", empty.path());
+    run(command).expect_code(2).expect_error(
+        "lnetctl net show -v 4: exit status: 1; lnetctl peer show -v 4: exit status: 1",
+    );
+}
