@@ -231,7 +231,8 @@ fn table(
 
 fn line(args: &StatArgs, letter: &str, values: Vec<f64>, show: impl Fn(f64) -> String) -> String {
     let count = values.len().max(1) as f64;
-    let average = values.iter().sum::<f64>() / count;
+    // The sum of no values is -0.0.
+    let average = values.iter().sum::<f64>().max(0.0) / count;
     let least = values.iter().copied().reduce(f64::min).unwrap_or_default();
     let most = values.iter().copied().reduce(f64::max).unwrap_or_default();
     let all = !(args.avg || args.min || args.max);

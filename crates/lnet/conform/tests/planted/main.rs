@@ -320,7 +320,8 @@ fn each_attack_names_the_node_that_it_overwhelms_and_no_other_attack_fails_on_a_
         );
         named.push(weakness.fails);
     }
-    assert_eq!(named, ATTACKS.map(|attack| attack.id));
+    let all: Vec<_> = ATTACKS.iter().map(|attack| attack.id).collect();
+    assert_eq!(named, all);
 }
 
 /// True until the proxy has changed one answer to a ping.

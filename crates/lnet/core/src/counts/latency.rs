@@ -8,6 +8,7 @@
 //! For a resent message the last attempt counts, on the path that it took. For a descriptor with several operations
 //! under way at once, only the departure of the last one is known.
 
+use lnet_policy::Profile;
 use lnet_types::Time;
 use lnet_wire::MessageType;
 
@@ -139,7 +140,7 @@ impl Departure {
 
 pub(crate) fn reset_stats(core: &mut Core) {
     core.counters.reset();
-    let with_counts = !core.config.globals.profile.is_lustre();
+    let with_counts = core.config.globals.profile != Profile::Lustre;
     for ni in core.nis.all_mut() {
         ni.latency = LatencyStats::default();
         ni.histograms = LatencyHistograms::default();

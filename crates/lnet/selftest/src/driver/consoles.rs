@@ -294,3 +294,36 @@ fn is_idle(console: &Keyed, spoken: Instant) -> bool {
     let timeout = console.session().map_or(0, |session| session.timeout_s);
     spoken.elapsed() >= Duration::from_secs(timeout.into())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "test code")]
+mod tests {
+    use std::error::Error;
+
+    use lnet_node::{NiSettings, Node, NodeOptions};
+
+    use super::*;
+
+    // [LST-17]
+    #[test]
+    fn a_session_is_kept_alive_while_a_command_uses_it_and_ends_only_without_one() {
+        let options = NodeOptions {
+            port: testkit::port(),
+            ..NodeOptions::default()
+        };
+        let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+            engine.add_interface("127.0.0.1@tcp".parse()?, NiSettings::default(), now)?;
+            Ok(())
+        });
+        let consoles = Consoles::start(TestNode::start(node.unwrap()).unwrap()).unwrap();
+        let lease = consoles.lease("7").unwrap();
+        lease.console().new_session("x", 1, false, 1).unwrap();
+        let spoken = || consoles.shared.all().into_iter().map(|(.., spoken)| spoken);
+        assert_eq!(spoken().collect::<Vec<_>>(), [None]);
+        drop(lease);
+        assert!(spoken().all(|spoken| spoken.is_some()));
+        testkit::eventually("the session without commands ends", || {
+            consoles.count() == 0
+        });
+    }
+}
