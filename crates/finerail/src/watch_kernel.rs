@@ -101,6 +101,9 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
     let reading = args.read(None)?;
     if args.once {
         tell(&reading.findings, &BTreeSet::new())?;
+        if reading.findings.is_empty() {
+            print_bytes(b"no findings\n", &mut io::stdout())?;
+        }
         let mut findings = reading.findings.iter();
         let is_wrong = findings.any(|finding| finding.severity == Severity::Error);
         return Ok(if is_wrong {

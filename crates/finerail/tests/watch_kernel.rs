@@ -75,6 +75,11 @@ fn files_are_read_once_and_their_findings_are_printed() {
     for code in ["warning[health-zero]", "warning[messages-failed]"] {
         assert!(ended.out.contains(code), "{}", ended.out);
     }
+    let healthy = TempDir::with_prefix("finerail-test-").unwrap();
+    fs::write(healthy.path().join("net.yaml"), NET).unwrap();
+    let healthy = healthy.path().to_str().unwrap();
+    let ended = run(finerail(["watch-kernel", "--once", "--files", healthy])).expect_code(0);
+    assert_eq!(ended.out, "no findings\n");
     run(finerail([
         "watch-kernel",
         "--once",

@@ -127,8 +127,10 @@ fn converse(
     }
     match (printed?, asked) {
         (Some(code), _) => Ok(ExitCode::from(code)),
-        (None, Err(error @ DlcError::Silent { .. })) => Err(Negative(error.to_string()).into()),
-        (None, Err(error)) => Err(Negative(format!("the console has ended: {error}")).into()),
+        (None, Err(error @ DlcError::Io(_))) => {
+            Err(Negative(format!("the console has ended: {error}")).into())
+        }
+        (None, Err(error)) => Err(Negative(error.to_string()).into()),
         (None, Ok(())) => Err(Negative("the console has ended".to_owned()).into()),
     }
 }
