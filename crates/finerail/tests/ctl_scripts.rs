@@ -132,6 +132,8 @@ fn parameters_go_on_behind_one_that_is_unknown() {
     let expected = format!("{}\nhealthy\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(ended.out, expected);
     assert!(ended.err.contains("no debug mask"), "{ended:?}");
+    let mut lines = ended.err.lines();
+    assert!(lines.all(|line| line.starts_with("error: ")), "{ended:?}");
     let table = bed.ok("lctl get_param -n cpu_partition_table");
     assert!(table.starts_with("0\t: 0"), "{table}");
     assert_eq!(table.lines().count(), 1, "{table}");
