@@ -1,7 +1,5 @@
 //! Consoles of one test node: what commands of one session wait for.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::net::TcpListener;

@@ -296,7 +296,6 @@ fn is_idle(console: &Keyed, spoken: Instant) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "test code")]
 mod tests {
     use std::error::Error;
 
