@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use lnet_noded::{
     ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, Service,
 };
 use lnet_policy::Profile;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 
@@ -50,7 +52,7 @@ pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
             .downcast_ref::<io::Error>()
             .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     };
-    if error.chain().any(broken_pipe) {
+    if error.chain().any(broken_pipe) && is_output_closed() {
         return ExitCode::SUCCESS;
     }
     print_complaint(program, &format!("{error:#}"));
@@ -60,6 +62,17 @@ pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
         BAD_INPUT
     };
     ExitCode::from(code)
+}
+
+/// Returns whether nobody reads standard output any more. A node that closes a connection gives the same error as a closed
+/// pipe.
+fn is_output_closed() -> bool {
+    let out = io::stdout();
+    let mut polled = [PollFd::new(out.as_fd(), PollFlags::empty())];
+    let known = poll(&mut polled, PollTimeout::ZERO).is_ok();
+    let [out] = polled;
+    let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
+    known && out.revents().is_some_and(|flags| flags.intersects(closed))
 }
 
 /// Prints what is wrong with the arguments, or the help that they ask for, and returns the exit code.
@@ -556,6 +569,14 @@ fn while_waiting<T>(for_what: &str, work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_that_closes_a_connection_is_no_closed_output() {
+        let error = io::Error::new(io::ErrorKind::BrokenPipe, "the node has ended");
+        let error = anyhow::Error::new(error).context("cannot ask the node");
+        let code = format!("{:?}", report("finerail", &error));
+        assert_eq!(code, format!("{:?}", ExitCode::from(BAD_INPUT)));
+    }
 
     #[test]
     fn a_spin_is_a_time_with_its_unit_of_at_most_a_second() {

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use lnet_config::Config;
+use lnet_config::{Config, Ip2Nets, NetConfig, NoRuleApplies};
 use lnet_noded::{RecordFile, UsersFile};
 use lnet_types::Nid;
+use sys::InterfaceAddress;
 
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, complaint, reload,
@@ -162,7 +163,12 @@ fn missing(config: &Config) -> anyhow::Result<Vec<String>> {
     let links = sys::links().context("cannot list the interfaces")?;
     let addresses = sys::interface_addresses().context("cannot list the addresses")?;
     let mut missing = Vec::new();
-    for ni in config.nets.iter().flat_map(|net| &net.nis) {
+    let by_address = by_address(&config.ip2nets, &addresses).unwrap_or_else(|text| {
+        missing.push(text);
+        Vec::new()
+    });
+    let nets = config.nets.iter().chain(&by_address);
+    for ni in nets.flat_map(|net| &net.nis) {
         for name in &ni.interfaces {
             let device = name.split(':').next().unwrap_or(name);
             let has_address = addresses.iter().any(|one| one.name == *name);
@@ -179,6 +185,20 @@ fn missing(config: &Config) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(missing)
+}
+
+/// Returns the nets that the rules of `ip2nets` give to a machine with these addresses, or, if they give none, what is
+/// missing.
+fn by_address(rules: &[Ip2Nets], addresses: &[InterfaceAddress]) -> Result<Vec<NetConfig>, String> {
+    // Loopback addresses do not say where a machine is.
+    let local = addresses.iter().filter(|one| !one.address.is_loopback());
+    let local: Vec<_> = local.map(|one| (one.name.as_str(), one.address)).collect();
+    match Ip2Nets::nets(rules, &local) {
+        Err(NoRuleApplies) if !rules.is_empty() => {
+            Err("an address that a rule of ip2nets covers".to_owned())
+        }
+        nets => Ok(nets.unwrap_or_default()),
+    }
 }
 
 /// The longest wait for interfaces.

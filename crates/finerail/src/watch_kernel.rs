@@ -11,7 +11,7 @@ mod page;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use lnet_config::Document;
 use lnet_noded::MetricsEndpoint;
 use lnet_site::lint::{Finding, Input, Severity, lint_since};
@@ -101,6 +101,9 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
     let reading = args.read(None)?;
     if args.once {
         tell(&reading.findings, &BTreeSet::new())?;
+        if reading.findings.is_empty() {
+            print_bytes(b"no findings\n", &mut io::stdout())?;
+        }
         let mut findings = reading.findings.iter();
         let is_wrong = findings.any(|finding| finding.severity == Severity::Error);
         return Ok(if is_wrong {
@@ -229,25 +232,55 @@ fn seconds_now() -> u64 {
 /// Runs the commands. A command that fails is left out: an older `lnetctl` lacks some of them.
 fn of_commands() -> anyhow::Result<Vec<SiteFile>> {
     let mut files = Vec::new();
-    let mut failures = Vec::new();
+    let mut failures: Vec<Failure> = Vec::new();
     for (name, words) in COMMANDS {
         match output(words) {
             Ok(text) => files.push(SiteFile {
                 path: format!("{NAME}/{name}"),
                 text,
             }),
-            Err(error) => failures.push(format!("{}: {error:#}", words.join(" "))),
+            Err(error) => failures.push((words, format!("{error:#}"))),
         }
     }
     let shows = files.iter().any(|file| file.path.ends_with("/net.yaml"));
     if !shows {
         bail!(
-            "LNet of the kernel shows nothing here: {}",
-            failures.join("; ")
+            "LNet of the kernel shows nothing here: {}; start it (modprobe lnet; lnetctl lnet configure --all), or read \
+             the outputs of another machine with --files DIR",
+            folded(&failures)
         );
     }
     Ok(files)
 }
+
+/// A command that failed, and why.
+type Failure = (&'static [&'static str], String);
+
+/// Returns one text for each program and reason.
+fn folded(failures: &[Failure]) -> String {
+    let mut groups: Vec<(Failure, usize)> = Vec::new();
+    for (words, why) in failures {
+        let same = groups
+            .iter_mut()
+            .find(|((first, reason), _)| first.first() == words.first() && reason == why);
+        match same {
+            Some((_, others)) => *others += 1,
+            None => groups.push(((words, why.clone()), 0)),
+        }
+    }
+    let texts = groups.iter().map(|((words, why), others)| {
+        let program = words.first().copied().unwrap_or_default();
+        match others {
+            _ if why == MISSING => format!("{program}: {why}"),
+            0 => format!("{}: {why}", words.join(" ")),
+            _ => format!("{} and {others} other commands: {why}", words.join(" ")),
+        }
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// Why a command cannot be run if there is no such program.
+const MISSING: &str = "not installed, or not in PATH";
 
 fn output(words: &[&str]) -> anyhow::Result<String> {
     let Some((program, arguments)) = words.split_first() else {
@@ -258,7 +291,11 @@ fn output(words: &[&str]) -> anyhow::Result<String> {
         .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let spawned = command.stdout(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => anyhow!(MISSING),
+        _ => error.into(),
+    })?;
     let out = child.stdout.take().context("no output")?;
     let (sender, receiver) = mpsc::channel();
     // The thread ends with the child, which is killed if it takes too long.
@@ -273,7 +310,7 @@ fn output(words: &[&str]) -> anyhow::Result<String> {
         let _ended = child.kill();
     }
     let status = child.wait()?;
-    let text = text.map_err(|_| anyhow::anyhow!("no end within {} s", PATIENCE.as_secs()))??;
+    let text = text.map_err(|_| anyhow!("no end within {} s", PATIENCE.as_secs()))??;
     if !status.success() {
         bail!("{status}");
     }

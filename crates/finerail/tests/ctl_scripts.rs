@@ -132,12 +132,15 @@ fn parameters_go_on_behind_one_that_is_unknown() {
     let expected = format!("{}\nhealthy\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(ended.out, expected);
     assert!(ended.err.contains("no debug mask"), "{ended:?}");
+    let mut lines = ended.err.lines();
+    assert!(lines.all(|line| line.starts_with("error: ")), "{ended:?}");
     let table = bed.ok("lctl get_param -n cpu_partition_table");
     assert!(table.starts_with("0\t: 0"), "{table}");
     assert_eq!(table.lines().count(), 1, "{table}");
+    // Of the next release: bulk connections have a port of their own, which is the same here.
     assert_eq!(
-        bed.ok("lctl get_param -n accept_port"),
-        format!("{}\n", bed.site.port)
+        bed.ok("lctl get_param accept_port*"),
+        format!("accept_port={0}\naccept_port_bulk={0}\n", bed.site.port)
     );
     bed.run("lctl set_param debug=+net")
         .expect_code(95)
@@ -192,6 +195,15 @@ fn values_that_kernels_take_are_taken() {
         "{help}"
     );
     bed.run("lnetctl net set --all").expect_code(234);
+    // What is not taken is answered as by kernels, and with the range.
+    for value in ["-1", "99999999999", "abc"] {
+        bed.run(&format!("lnetctl set retry_count {value}"))
+            .expect_code(195)
+            .expect_error("retry_count is an integer from 0 to 2147483647");
+    }
+    bed.run("lnetctl set health_sensitivity 1001")
+        .expect_code(195)
+        .expect_error("health_sensitivity is an integer from 0 to 1000");
 }
 
 #[test]
@@ -236,8 +248,17 @@ fn the_profile_of_the_next_release_shows_routing_and_rules_as_that_release_does(
     bed.ok("lnetctl udsp add --src tcp --priority 1");
     let rules = "udsp:\n    - idx: 0\n      src: tcp\n      action:\n          priority: 1\n";
     assert_eq!(bed.ok("lnetctl udsp show"), rules);
+    // Of a former router too, which has buffers until it has stopped.
+    bed.ok("lnetctl set routing 1");
+    bed.ok("lnetctl set routing 0");
+    assert!(bed.ok("lnetctl routing show").contains("    - enable: 0\n"));
+    // Latencies, of pings of the node itself, too.
+    bed.ok("lnetctl ping 127.0.0.1@tcp");
+    let shown = bed.ok("lnetctl net show -v");
+    assert!(shown.contains("get_rtt_samples: 1\n"), "{shown}");
     let old = Bed::with(&yaml(&[CLIENT], ""), &["--profile", "lustre"]);
     assert_eq!(old.ok("lnetctl routing show"), "");
+    assert!(!old.ok("lnetctl net show -v").contains("get_rtt"));
     old.ok("lnetctl udsp add --src tcp --priority 1");
     assert!(
         old.ok("lnetctl udsp show")
@@ -264,6 +285,10 @@ fn in_the_profile_of_the_next_release_the_first_interface_has_the_tunables_of_it
     assert_eq!(timeouts, "peer_timeout: 180 peer_timeout: 180");
     let expected = "tcp: the tunables of the first interface hold for 127.0.0.2@tcp, too";
     assert!(warning.contains(expected), "{warning}");
+    // So from the start, too.
+    let bed = Bed::with(&yaml(&[CLIENT], second), &["--profile", "lustre-2.17"]);
+    let backup = bed.ok("lnetctl export --backup");
+    assert_eq!(backup.matches("peer_timeout: 180").count(), 2, "{backup}");
     let (timeouts, warning) = of("lustre");
     assert_eq!(
         (timeouts.as_str(), warning.as_str()),

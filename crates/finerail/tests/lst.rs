@@ -507,4 +507,5 @@ fn under_its_short_name_the_program_lists_its_commands_and_names_itself_once() {
     let help = call(&["add_group", "--help"]).expect_code(0).out;
     assert!(help.contains("Usage: lst add_group"), "{help}");
     assert!(!help.contains("lst lst"), "{help}");
+    call(&[]).expect_code(2).expect_error("Usage: lst");
 }

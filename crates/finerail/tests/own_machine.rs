@@ -176,6 +176,40 @@ fn the_configuration_for_a_node_reaches_it() {
     path.node.stop().expect_code(0);
 }
 
+#[test]
+fn the_configuration_for_an_ipv6_nid_names_the_address_since_a_name_stands_for_an_ipv4_one() {
+    let Some(lab) = Lab::build(&["client", "server"]) else {
+        return;
+    };
+    lab.connect([
+        &end("client", "eth0", "10.1.0.1/24"),
+        &end("server", "eth0", "10.1.0.2/24"),
+    ]);
+    lab.script("client", "ip addr add fd00:7::1/64 dev eth0 nodad");
+    lab.script("server", "ip addr add fd00:7::2/64 dev eth0 nodad");
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let [client, server] = ["client.yaml", "server.yaml"].map(|name| directory.path().join(name));
+    let target = "fd00:7::2@tcp";
+    let document = format!("net:\n- net type: tcp\n  local NI(s):\n  - nid: {target}\n");
+    fs::write(&server, document).unwrap();
+    let words = ["node", "--no-control", "--config", server.to_str().unwrap()];
+    let node = Process::start(lab.finerail("server", &words));
+    node.wait_for_output("ready: fd00:7::2@tcp");
+    let made = lab
+        .run("client", &["convert", "--for", target])
+        .expect_code(0)
+        .expect_error("lnetctl lnet configure --large");
+    assert!(made.out.contains("nid: fd00:7::1@tcp"), "{}", made.out);
+    fs::write(&client, made.out).unwrap();
+    let client = client.to_str().unwrap();
+    lab.run(
+        "client",
+        &["ping", "--privileged", "--config", client, target],
+    )
+    .expect_code(0);
+    node.stop().expect_code(0);
+}
+
 /// Returns the interface by which a room sends to an address from an address.
 fn sends_by(lab: &Lab, room: &str, [to, from]: [&str; 2]) -> String {
     let namespace = lab.namespace(room);
@@ -282,5 +316,42 @@ fn a_node_waits_for_its_interfaces_and_says_for_which() {
     eventually("the node waits", || {
         node.errors().contains("eth7").then_some(())
     });
+    node.stop().expect_code(0);
+}
+
+#[test]
+fn a_node_with_rules_by_address_waits_for_an_address_that_one_covers() {
+    let Some(lab) = Lab::build(&["host", "other"]) else {
+        return;
+    };
+    lab.connect([
+        &end("host", "eth9", "10.9.0.1/24"),
+        &end("other", "eth9", "10.9.0.2/24"),
+    ]);
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let file = directory.path().join("node.yaml");
+    let rules = "ip2nets:\n- net-spec: tcp1\n  ip-range:\n    0: 10.8.0.*\n- net-spec: tcp\n  interfaces:\n    0: eth1\n  \
+                 ip-range:\n    0: 10.1.0.*\n";
+    fs::write(&file, rules).unwrap();
+    let config = file.to_str().unwrap();
+    let words = ["node", "--no-control", "--wait", "10m", "--config", config];
+    let node = Process::start(lab.finerail("host", &words));
+    let says = |what: &str| {
+        eventually("the node says for what it waits", || {
+            node.errors().contains(what).then_some(())
+        });
+    };
+    says("waiting for an address that a rule of ip2nets covers");
+    // A rule may name another interface than the one whose address it covers.
+    lab.connect([
+        &end("host", "eth0", "10.1.0.1/24"),
+        &end("other", "eth0", "10.1.0.2/24"),
+    ]);
+    says("waiting for eth1 (there is none)");
+    lab.connect([
+        &end("host", "eth1", "10.2.0.1/24"),
+        &end("other", "eth1", "10.2.0.2/24"),
+    ]);
+    node.wait_for_output("ready: 10.2.0.1@tcp on port 988");
     node.stop().expect_code(0);
 }

@@ -75,6 +75,11 @@ fn files_are_read_once_and_their_findings_are_printed() {
     for code in ["warning[health-zero]", "warning[messages-failed]"] {
         assert!(ended.out.contains(code), "{}", ended.out);
     }
+    let healthy = TempDir::with_prefix("finerail-test-").unwrap();
+    fs::write(healthy.path().join("net.yaml"), NET).unwrap();
+    let healthy = healthy.path().to_str().unwrap();
+    let ended = run(finerail(["watch-kernel", "--once", "--files", healthy])).expect_code(0);
+    assert_eq!(ended.out, "no findings\n");
     run(finerail([
         "watch-kernel",
         "--once",
@@ -145,4 +150,27 @@ fn commands_are_read_on_a_timer_and_served_with_what_rises() {
         "{}",
         ended.err
     );
+}
+
+#[test]
+fn without_the_programs_of_lustre_one_sentence_says_what_is_missing_and_what_to_do() {
+    let empty = TempDir::with_prefix("finerail-test-").unwrap();
+    let mut command = finerail(["watch-kernel", "--once"]);
+    command.env("PATH", empty.path());
+    let said = run(command).expect_code(2).err;
+    for what in [
+        "lnetctl: not installed, or not in PATH; lctl: not installed",
+        "modprobe lnet",
+        "--files DIR",
+    ] {
+        assert!(said.contains(what), "no '{what}' in {said}");
+    }
+    assert_eq!(said.matches("lnetctl: ").count(), 1, "{said}");
+    // A command that is there and fails is named with its words.
+    program(empty.path(), "lnetctl");
+    let mut command = finerail(["watch-kernel", "--once"]);
+    command.env("PATH", empty.path());
+    run(command)
+        .expect_code(2)
+        .expect_error("lnetctl net show -v 4 and 5 other commands: exit status: ");
 }

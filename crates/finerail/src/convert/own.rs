@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use lnet_config::machine::{Interface, Machine, is_by_ip, share_subnet};
 use lnet_config::{Config, NetConfig, NiConfig};
 use lnet_site::lint::is_virtual;
@@ -25,7 +25,7 @@ impl Own {
     /// Finds the interfaces. Several of them count if each reaches the node as the first one does: in one subnet, or
     /// with an address without a subnet.
     pub(super) fn find(target: &str) -> anyhow::Result<Self> {
-        let nid: Nid = nid_of(target).parse().with_context(|| target.to_owned())?;
+        let nid: Nid = nid_of(target).parse()?;
         let address = nid.ip().filter(|_| is_by_ip(nid.net()));
         let Some(address) = address else {
             bail!("{nid}: only NIDs of tcp and o2ib are addresses that the system has routes to");
@@ -71,19 +71,30 @@ impl Own {
 
     /// Returns the configuration as YAML.
     pub(super) fn yaml(&self) -> String {
-        let ni = NiConfig {
+        let net = self.nid.net();
+        let by_address = |&address: &IpAddr| NiConfig {
+            nid: Some(Nid::from_ip(net, address)),
+            ..NiConfig::default()
+        };
+        let by_name = NiConfig {
             interfaces: self.interfaces.clone(),
             ..NiConfig::default()
         };
-        let net = NetConfig {
-            net: self.nid.net(),
-            nis: vec![ni],
+        // The name of an interface stands for its IPv4 address.
+        let nis = match self.is_large() {
+            true => self.addresses.iter().map(by_address).collect(),
+            false => vec![by_name],
         };
+        let net = NetConfig { net, nis };
         let config = Config {
             nets: vec![net],
             ..Config::default()
         };
         config.to_yaml()
+    }
+
+    fn is_large(&self) -> bool {
+        self.nid.ip().is_some_and(|address| address.is_ipv6())
     }
 
     /// Returns what the system needs so that each interface sends for its own address, as commands.
@@ -95,6 +106,13 @@ impl Own {
     /// Returns what the user should know about the result.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if self.is_large() {
+            notes.push(
+                "IPv6 NIDs need release 2.16 or later; its kernel nodes take them with `lnetctl lnet configure --large` \
+                 and the names of the interfaces"
+                    .to_owned(),
+            );
+        }
         if self.interfaces.len() > 1 {
             notes.push(format!(
                 "{} reach {}: the system needs routes by source address, which `finerail convert --for {} --to routes` \

@@ -19,7 +19,7 @@ use super::args::{
 };
 use super::routing;
 use super::talk::{Failed, Talk};
-use crate::common::{read_standard_input, read_text};
+use crate::common::{complaint, read_standard_input, read_text};
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
@@ -41,10 +41,10 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         return Err(Failed::unknown(name));
     }
     let cannot = |what: String| Failed::block("add", name, -ENODATA, what);
-    let value = match args.value.parse::<i64>() {
-        _ if name == PROFILE => json!(args.value),
-        Ok(value) => json!(value),
-        Err(_) => return Err(cannot(format!("cannot parse {name} value"))),
+    let number = args.value.parse::<i64>().ok();
+    let value = match number {
+        Some(number) if name != PROFILE => json!(number),
+        _ => json!(args.value),
     };
     let document = match name {
         "routing" => json!({ "routing": { "enable": value } }),
@@ -57,8 +57,16 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     if args.wait && name != "routing" {
         return Err(Failed::plain("--wait goes with routing only"));
     }
+    // The blocks are those of kernels, which give no reason.
+    if number.is_none() && name != PROFILE {
+        if let Err(failed) = check(name, &document.to_string()) {
+            explain(failed);
+        }
+        return Err(cannot(format!("cannot parse {name} value")));
+    }
     import(talk, &document, ImportMode::Add).map_err(|failed| match failed {
         Failed::Blocks(_) => {
+            explain(failed);
             let words = name.replace('_', " ");
             cannot(format!("cannot configure {words}: Invalid argument"))
         }
@@ -68,6 +76,15 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         routing::wait(talk)?;
     }
     Ok(())
+}
+
+/// Says on standard error why a document was rejected.
+fn explain(failed: Failed) {
+    if let Failed::Blocks(failures) = failed {
+        for failure in failures {
+            complaint(&failure.descr);
+        }
+    }
 }
 
 pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {

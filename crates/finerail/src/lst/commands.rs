@@ -225,7 +225,7 @@ fn query(args: &QueryArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Resul
         if round > 0 {
             out.pause(Duration::from_secs(args.delay.into()))?;
         }
-        let answers = lease.console().query(&args.name, args.test)?;
+        let answers = lease.query(&args.name, args.test)?;
         let is_running = |answer: &Answer<_>| running(answer) == Some(true);
         if args.all {
             for answer in &answers {

@@ -58,8 +58,8 @@ pub(crate) fn called_directly(arguments: &[OsString]) -> Option<anyhow::Result<E
     let (name, words) = arguments.split_first()?;
     let is_short = Path::new(name).file_stem() == Some(OsStr::new(SHORT_NAME));
     let is_ours = is_short || words.first().is_some_and(|word| word == SHORT_NAME);
-    let asked = words.get(usize::from(!is_short))?;
-    if is_ours && (asked == "--list-commands" || asked == "list-commands") {
+    let asked = words.get(usize::from(!is_short));
+    if is_ours && asked.is_some_and(|word| word == "--list-commands" || word == "list-commands") {
         return Some(list_commands().map_err(Into::into));
     }
     if !is_short {

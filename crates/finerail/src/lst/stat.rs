@@ -98,7 +98,8 @@ pub(super) struct PingArgs {
 pub(super) fn stat(args: &StatArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
     let groups = nodes(lease.console().session()?, &args.names)?;
     let timeout = Duration::from_secs(args.timeout.into());
-    let look = |group: &(String, Vec<Nid>)| lease.console().stat_within(&group.1, timeout);
+    let look =
+        |group: &(String, Vec<Nid>)| lease.ask(|console| console.stat_question(&group.1, timeout));
     let mut before = Vec::new();
     for group in &groups {
         before.push((Instant::now(), look(group)?));
@@ -230,7 +231,8 @@ fn table(
 
 fn line(args: &StatArgs, letter: &str, values: Vec<f64>, show: impl Fn(f64) -> String) -> String {
     let count = values.len().max(1) as f64;
-    let average = values.iter().sum::<f64>() / count;
+    // The sum of no values is -0.0.
+    let average = values.iter().sum::<f64>().max(0.0) / count;
     let least = values.iter().copied().reduce(f64::min).unwrap_or_default();
     let most = values.iter().copied().reduce(f64::max).unwrap_or_default();
     let all = !(args.avg || args.min || args.max);
@@ -246,6 +248,9 @@ fn line(args: &StatArgs, letter: &str, values: Vec<f64>, show: impl Fn(f64) -> S
     format!("[{letter}] {parts}")
 }
 
+/// The timeout of each node's answer to `show_error`.
+const STAT_TIMEOUT: Duration = Duration::from_secs(30);
+
 pub(super) fn show_error(
     args: &ShowErrorArgs,
     lease: &Lease,
@@ -254,7 +259,7 @@ pub(super) fn show_error(
     let groups = nodes(lease.console().session()?, &args.names)?;
     let mut is_good = true;
     for (name, nids) in groups {
-        let answers = lease.console().stat(&nids)?;
+        let answers = lease.ask(|console| console.stat_question(&nids, STAT_TIMEOUT))?;
         is_good &= told("stat", &failures(&answers), out)?;
         out.out(format_args!("{name}:"))?;
         let mut bad = 0;
@@ -311,10 +316,10 @@ fn pinged(args: &PingArgs, session: &Session) -> anyhow::Result<Vec<Nid>> {
 }
 
 pub(super) fn ping(args: &PingArgs, lease: &Lease, out: &mut Output<'_>) -> anyhow::Result<bool> {
-    let mut console = lease.console();
-    let nids = pinged(args, console.session()?)?;
+    let nids = pinged(args, lease.console().session()?)?;
     let timeout = Duration::from_secs(args.timeout.into());
-    let answers = console.debug_within(&nids, timeout)?;
+    let answers = lease.ask(|console| console.debug_question(&nids, timeout))?;
+    let console = lease.console();
     let mut is_good = true;
     for (nid, answer) in answers {
         let state = console.session()?.state(nid);

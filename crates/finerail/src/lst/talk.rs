@@ -127,7 +127,12 @@ fn converse(
     }
     match (printed?, asked) {
         (Some(code), _) => Ok(ExitCode::from(code)),
-        (None, Err(error)) => Err(Negative(format!("the console has ended: {error}")).into()),
+        (None, Err(error @ DlcError::Io(_))) => {
+            let text =
+                format!("there is no session any more, since the console has ended: {error}");
+            Err(Negative(text).into())
+        }
+        (None, Err(error)) => Err(Negative(error.to_string()).into()),
         (None, Ok(())) => Err(Negative("the console has ended".to_owned()).into()),
     }
 }

@@ -60,6 +60,10 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             "e-errors-help: lnetctl peer del --prim_nid 10.1.0.250@tcp",
             "e-errors-help: lnetctl net add --net tcp --if eth9",
             "f-udsp: lnetctl udsp add --dst fd00:a::2@tcp --priority 0",
+            "e-show-export: lnetctl set health_sensitivity 2000",
+            "e-show-export: lnetctl set retry_count -1",
+            "e-show-export: lnetctl set transaction_timeout 0",
+            "e-show-export: lnetctl set transaction_timeout 2",
         ],
     },
     Difference {

@@ -2,7 +2,6 @@
 //!
 //! Everything is a copy; no caller keeps a reference into the core.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lnet_policy::{Effective, Preferred, PreferredList};
@@ -149,18 +148,6 @@ pub struct RouterPoolView {
     pub min_credits: i64,
 }
 
-/// Sorts interfaces so that those of one net are together. The nets are in the order of their first interfaces.
-fn by_net(mut nis: Vec<PeerNiView>) -> Vec<PeerNiView> {
-    if nis.len() > 2 {
-        let mut first = BTreeMap::new();
-        for (at, ni) in nis.iter().enumerate() {
-            first.entry(ni.nid.net()).or_insert(at);
-        }
-        nis.sort_by_key(|ni| first.get(&ni.nid.net()).copied());
-    }
-    nis
-}
-
 fn health_view(health: Health, recovery: &Recovery, priority: Effective) -> HealthView {
     HealthView {
         health,
@@ -261,10 +248,8 @@ impl Core {
     }
 
     fn kept_view(&self, primary: Nid, peer: &Peer) -> PeerView {
-        let nis = peer
-            .nids
-            .iter()
-            .filter_map(|&nid| self.fabric().peers.by_nid(nid));
+        let nis = peer.nets.iter().flat_map(|on| &on.nis);
+        let nis = nis.filter_map(|&id| self.fabric().peers.get(id));
         PeerView {
             primary,
             multi_rail: peer.multi_rail,
@@ -272,7 +257,7 @@ impl Core {
             locked: peer.lock.is_some(),
             gateway: peer.routes > 0,
             silent: peer.silent,
-            nis: by_net(nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect()),
+            nis: nis.map(|peer_ni| self.peer_ni_view(peer_ni)).collect(),
         }
     }
 

@@ -10,6 +10,7 @@ use lnet_config::{
 };
 use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
+use lnet_policy::Profile;
 use lnet_tcp::NiTuning;
 use lnet_types::{LndType, Net, Nid, Time};
 use sys::InterfaceAddress;
@@ -81,6 +82,43 @@ impl Kept {
             match_addresses: options.match_addresses,
         }
     }
+}
+
+/// Gives every interface of a network the tunables of its first one, as kernels do since 2.17: the first one that the
+/// node has, or that is to be added. Returns a warning for each interface that wants others.
+pub(crate) fn share_tunables(nets: &mut [NetConfig], own: &[NetConfig]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for NetConfig { net, nis } in nets {
+        let present = own.iter().find(|one| one.net == *net);
+        let first = present.map_or(nis.first(), |one| one.nis.first());
+        let Some(first) = first.map(|ni| ni.tunables.clone()) else {
+            continue;
+        };
+        for ni in nis.iter_mut().filter(|ni| ni.tunables != first) {
+            if ni.tunables != lnet_config::Tunables::default() {
+                let name = ni
+                    .nid
+                    .map_or_else(|| ni.interfaces.join(","), |nid| nid.to_string());
+                warnings.push(format!(
+                    "{net}: the tunables of the first interface hold for {name}, too: others are ignored"
+                ));
+            }
+            ni.tunables = first.clone();
+        }
+    }
+    warnings
+}
+
+/// Returns a document's configuration as a node takes it over: in the profile of 2.17, interfaces of a network share their
+/// tunables.
+pub(crate) fn taken_over(config: &Config, base: Globals) -> Config {
+    let mut config = config.clone();
+    if config.globals.profile.unwrap_or(base.profile) == Profile::Lustre217 {
+        for warning in share_tunables(&mut config.nets, &[]) {
+            warn!("{warning}");
+        }
+    }
+    config
 }
 
 /// Returns the options of a configuration's node. Its parameters must be those to which a running node could be

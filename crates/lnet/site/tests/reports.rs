@@ -78,3 +78,26 @@ fn each_reported_trouble_is_named() {
     }
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
+
+/// `convert` says the same of modules.
+#[test]
+fn of_two_rules_of_a_network_the_module_is_not_said_to_ignore_one() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reports/r20");
+    let files = files_of(&folder, "");
+    let text = |end: &str| {
+        let file = files.iter().find(|file| file.path.ends_with(end));
+        file.unwrap().text.as_str()
+    };
+    let input = Input {
+        name: "node.conf",
+        text: text(".conf"),
+        interfaces: Some(text(".json")),
+    };
+    let found = lint(&[input]).unwrap().findings;
+    let passed_over = found.iter().find(|one| one.code == "ip2nets-passed-over");
+    let reason = &passed_over.unwrap().reason;
+    assert!(
+        reason.contains("the module may take those of both"),
+        "{reason}"
+    );
+}

@@ -441,6 +441,11 @@ fn ports_that_differ_are_found() {
     let found = of_code("port-differs", &[options(" accept_port=6988"), options("")]);
     assert_eq!((found.len(), found[0].file.as_str()), (1, "a"));
     assert!(of_code("port-differs", &[options(" accept_port=988"), options("")]).is_empty());
+    // Since 2.17, bulk connections may have a port of their own.
+    let bulk = options(" accept_port_bulk=6988");
+    let found = of_code("port-differs", &[bulk, options("")]);
+    assert_eq!((found.len(), found[0].file.as_str()), (1, "a"));
+    assert!(found[0].reason.starts_with("accept_port_bulk is 6988 here"));
 }
 
 #[test]

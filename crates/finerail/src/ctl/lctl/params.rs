@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
+use files_lnet::Printable;
 use lnet_config::Parameter;
 use lnet_dlc::protocol::{Request, parameters};
 
 use super::{INVALID, UNSUPPORTED, line};
-use crate::common::complaint;
 use crate::ctl::args::SetArgs;
 use crate::ctl::change;
 use crate::ctl::lctl::args::ParamArgs;
@@ -118,7 +118,7 @@ fn each(args: &ParamArgs, mut act: impl FnMut(&str) -> Result<(), Failed>) -> Re
         return Ok(());
     };
     for pattern in missing {
-        complaint(&not_found(pattern));
+        writeln!(io::stderr(), "{}", not_found(pattern))?;
     }
     Err(line(not_found(last), UNKNOWN))
 }
@@ -127,6 +127,7 @@ fn not_found(pattern: &str) -> String {
     if pattern == DEBUG {
         return format!("error: get_param: {NO_DEBUG}");
     }
+    let pattern = Printable::text(pattern);
     format!("error: param_path '{pattern}': No such file or directory")
 }
 

@@ -154,8 +154,8 @@ pub const DIFFERENCES: &[Difference] = &[
         code: "latencies",
         subject: "net show -v, peer show -v",
         kernel: "no latencies up to 2.17; the next release has them",
-        finerail: "times of PUT, GET and ACK behind the counts, as the next release prints them; none in the profiles \
-                   of kernels",
+        finerail: "times of PUT, GET and ACK behind the counts, as the next release prints them; none in the profile \
+                   lustre",
         reason: "latencies show which peer is slow",
     },
 ];

@@ -10,6 +10,7 @@
 
 mod defects;
 mod proxy;
+mod weak;
 
 use std::error::Error;
 use std::iter;
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use lnet_conform::{CHECKS, Check, NodeUnderTest, Risk, SetupError, Subject, Verdict};
+use lnet_conform::{ATTACKS, CHECKS, Check, NodeUnderTest, Risk, SetupError, Subject, Verdict};
 use lnet_node::{Globals, NiSettings, Node, NodeOptions};
 use lnet_types::Nid;
 
@@ -295,6 +296,32 @@ fn safe_checks_close_no_connection_of_the_node_and_leave_no_rejection() {
         "{closed:?}"
     );
     assert_eq!(stats.drop_count, 0);
+}
+
+#[test]
+fn each_attack_names_the_node_that_it_overwhelms_and_no_other_attack_fails_on_a_healthy_node() {
+    let port = testkit::port();
+    let _node = start(port);
+    let healthy = connect(node_nid(), (NODE, port).into(), HANG_LIMIT).unwrap();
+    for attack in &ATTACKS {
+        let verdict = healthy.run(attack).verdict;
+        assert_eq!(verdict, Verdict::Passed, "{}", attack.id);
+    }
+    let mut named = Vec::new();
+    for weakness in weak::WEAKNESSES {
+        let address = weak::start((NODE, port).into(), weakness);
+        let node = connect(node_nid(), address, HANG_LIMIT).unwrap();
+        let attack = ATTACKS.iter().find(|attack| attack.id == weakness.fails);
+        let verdict = node.run(attack.unwrap()).verdict;
+        assert!(
+            matches!(verdict, Verdict::Failed(_)),
+            "a node that {}: {verdict:?}",
+            weakness.name
+        );
+        named.push(weakness.fails);
+    }
+    let all: Vec<_> = ATTACKS.iter().map(|attack| attack.id).collect();
+    assert_eq!(named, all);
 }
 
 /// True until the proxy has changed one answer to a ping.

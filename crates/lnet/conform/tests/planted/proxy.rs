@@ -69,6 +69,11 @@ pub(crate) fn checker() -> Ipv4Addr {
     next_address(CHECKERS)
 }
 
+/// Returns an address for a proxy in front of a node with this port, which the node dials, too.
+pub(crate) fn proxy(port: u16) -> SocketAddr {
+    SocketAddr::from((next_address(PROXIES), port))
+}
+
 /// A proxy in front of a node.
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -77,8 +82,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts a proxy that runs until the process ends.
     pub(crate) fn start(node: SocketAddr, defect: &Defect) -> Self {
-        // At the node's port, which the node dials, too.
-        let address = SocketAddr::from((next_address(PROXIES), node.port()));
+        let address = proxy(node.port());
         let listener = TcpListener::bind(address).unwrap();
         let defect = *defect;
         thread::spawn(move || {
@@ -100,7 +104,7 @@ impl Proxy {
 }
 
 /// Connects from the checker's address: a peer with another address than its NID's is another peer.
-fn connect_from(own: IpAddr, node: SocketAddr) -> TcpStream {
+pub(crate) fn connect_from(own: IpAddr, node: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(node), Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::new(own, 0).into()).unwrap();
     socket.connect(&node.into()).unwrap();

@@ -1,5 +1,7 @@
 //! Counts of messages by interface and by peer interface.
 
+use lnet_policy::Profile;
+
 use crate::fabric::Fabric;
 use crate::fabric::watch::Watched;
 use crate::ground::counters::{Arrival, MessageStats};
@@ -46,7 +48,7 @@ impl Fabric {
 
     pub(crate) fn reset_stats(&mut self) {
         self.ground.counters.reset();
-        let with_counts = !self.ground.config.globals.profile.is_lustre();
+        let with_counts = self.ground.config.globals.profile != Profile::Lustre;
         for ni in self.nis.all_mut() {
             ni.latency = LatencyStats::default();
             ni.histograms = LatencyHistograms::default();

@@ -405,6 +405,25 @@ fn a_locked_peer_that_switches_discovery_off_keeps_its_lock() {
     );
 }
 
+// [PEER-7]
+#[test]
+fn a_peer_with_a_locked_name_has_its_interfaces_in_the_order_in_which_it_names_them() {
+    let mut net = rails();
+    net.put(0, b"hello", true, B[0]);
+    net.run();
+    let locked = PeerState::from_bits_retain(273) | PeerState::LOCK_PRIMARY;
+    net.core(0).set_peer_state(nid(B[0]), locked).unwrap();
+    let named = ["10.0.0.9@tcp", B[1], B[0]].map(nid);
+    push(&mut net, 0, B[0], &info(multi_rail(), 9, &named));
+    let peer = net.core(0).peer_with(named[0]).unwrap();
+    assert_eq!(peer.primary, nid(B[0]));
+    // Those of a net stand together.
+    assert_eq!(nids_of(&mut net, 0, B[0]), [named[0], named[2], named[1]]);
+    // The same information again changes nothing.
+    push(&mut net, 0, B[0], &info(multi_rail(), 10, &named));
+    assert_eq!(nids_of(&mut net, 0, B[0]), [named[0], named[2], named[1]]);
+}
+
 #[test]
 fn a_peer_that_is_only_configured_has_no_discovery() {
     let mut net = rails();

@@ -112,6 +112,7 @@ pub fn parameters() -> impl Iterator<Item = &'static str> {
     let tables = ["buffers", "nis", "peers", "routers", "routes", "stats"];
     let others = [
         "accept_port",
+        "accept_port_bulk",
         "cpu_partition_table",
         "forwarding",
         "health_check",

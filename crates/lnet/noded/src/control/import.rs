@@ -139,7 +139,8 @@ impl ManagedNode {
     /// The rejected change and the reason; the node is as before.
     pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
         let refused = |failure: Failure| ReconfigureError(failure.descr);
-        let wanted = with_defaults(wanted).map_err(refused)?;
+        let wanted = setup::taken_over(wanted, self.options().globals);
+        let wanted = with_defaults(&wanted).map_err(refused)?;
         let changing = self.changing();
         let before = Before::look(self, &Concerned::All);
         let changes = replacement(&before, &wanted);

@@ -20,7 +20,8 @@ const PEERS_PER_PAGE: usize = 64;
 /// Returns a parameter that does not change while the node runs.
 fn constant(node: &ManagedNode, name: &str) -> Option<String> {
     Some(match name {
-        "accept_port" => node.options().port.to_string(),
+        // Connections of every type come to one port.
+        "accept_port" | "accept_port_bulk" => node.options().port.to_string(),
         // There is one partition, with every CPU that the process may use.
         "cpu_partition_table" => {
             let count = std::thread::available_parallelism().map_or(1, NonZero::get);

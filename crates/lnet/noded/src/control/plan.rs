@@ -1,8 +1,7 @@
 //! Reads what a document wants of a node, and plans the changes for it.
 
 use lnet_config::{
-    Buffers, Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, Tunables,
-    diff,
+    Buffers, Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, diff,
 };
 use lnet_dlc::protocol::{Failure, ImportMode, Reply};
 use lnet_types::Net;
@@ -58,34 +57,17 @@ impl Wanted {
         })
     }
 
-    /// Gives every interface of a network the tunables of its first one, as kernels do since 2.17: the first one of the
-    /// node, or of the document. Returns a warning for each interface that wants others.
+    /// Lets the interfaces of each network share their tunables: see [`setup::share_tunables`]. Returns the warnings.
     pub(super) fn share_tunables(&mut self, own: &Config) -> String {
-        let (nets, own) = match self {
-            Self::Add(config) | Self::Complete(config) => (&mut config.nets, own.nets.as_slice()),
-            Self::Replace(config) => (&mut config.nets, [].as_slice()),
-            Self::Del(_) => return String::new(),
-        };
-        let mut warnings = String::new();
-        for NetConfig { net, nis } in nets {
-            let present = own.iter().find(|one| one.net == *net);
-            let first = present.map_or(nis.first(), |one| one.nis.first());
-            let Some(first) = first.map(|ni| ni.tunables.clone()) else {
-                continue;
-            };
-            for ni in nis.iter_mut().filter(|ni| ni.tunables != first) {
-                if ni.tunables != Tunables::default() {
-                    let name = ni
-                        .nid
-                        .map_or_else(|| ni.interfaces.join(","), |nid| nid.to_string());
-                    warnings += &format!(
-                        "{net}: the tunables of the first interface hold for {name}, too: others are ignored\n"
-                    );
-                }
-                ni.tunables = first.clone();
+        let warnings = match self {
+            Self::Add(config) | Self::Complete(config) => {
+                setup::share_tunables(&mut config.nets, &own.nets)
             }
-        }
-        warnings
+            Self::Replace(config) => setup::share_tunables(&mut config.nets, &[]),
+            Self::Del(_) => Vec::new(),
+        };
+        let lines = warnings.iter().map(|warning| format!("{warning}\n"));
+        lines.collect()
     }
 
     /// Returns the peers that must be read to plan the changes.

@@ -11,7 +11,7 @@ use lnet_core::{
     Core, LatencyStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView,
     RouteView, RouterPoolView, TypeCounts,
 };
-use lnet_policy::{Effective, Preferred};
+use lnet_policy::{Effective, Preferred, Profile};
 use lnet_types::{Net, Nid, Time};
 
 use crate::managed::Configured;
@@ -428,9 +428,9 @@ fn traffic(stats: &lnet_core::MessageStats, latencies: Option<&LatencyStats>) ->
     }
 }
 
-/// Returns the latencies, unless the profile is of a kernel release: kernels up to 2.17 print none.
+/// Returns the latencies, unless the profile is that of kernels up to 2.16, which print none.
 fn latencies<'a>(core: &Core, of: &'a LatencyStats) -> Option<&'a LatencyStats> {
-    (!core.globals().profile.is_lustre()).then_some(of)
+    (core.globals().profile != Profile::Lustre).then_some(of)
 }
 
 fn latency(of: &lnet_core::Latency) -> Latency {

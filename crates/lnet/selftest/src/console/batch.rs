@@ -7,8 +7,8 @@ use bytes::Bytes;
 use lnet_types::{Nid, ProcessId};
 
 use super::{
-    Answer, Caller, Console, ConsoleError, Kind, NAMED_MAX, Session, TIMEOUT, Test, map, named,
-    only_failures,
+    Answer, Caller, Console, ConsoleError, Kind, NAMED_MAX, Question, Session, TIMEOUT, Test,
+    named, only_failures,
 };
 use crate::framework::CONCURRENCY_MAX;
 use crate::wire::{
@@ -34,6 +34,8 @@ pub struct Batch {
     /// The tests of the batch; the first test has the number 1.
     pub tests: Vec<Test>,
     id: u64,
+    /// How often the batch was run: an answer that was asked for before the last run says nothing about it.
+    runs: u64,
 }
 
 impl Batch {
@@ -43,6 +45,7 @@ impl Batch {
             state: BatchState::Idle,
             tests: Vec::new(),
             id,
+            runs: 0,
         }
     }
 }
@@ -229,10 +232,12 @@ impl<C: Caller> Console<C> {
         if session.batch(name)?.tests.is_empty() {
             return Err(ConsoleError::NoTests(name.to_owned()));
         }
-        let answers = self.tell(name, 0, (BatchRequest::RUN, 0), timeout)?;
+        let answers = self.tell(name, (BatchRequest::RUN, 0), timeout)?;
         let is_running = answers.iter().any(|(_, answer)| answer.is_ok());
         if is_running {
-            self.session_mut()?.batch_mut(name)?.state = BatchState::Running;
+            let batch = self.session_mut()?.batch_mut(name)?;
+            batch.state = BatchState::Running;
+            batch.runs += 1;
         }
         Ok(failed(answers))
     }
@@ -243,7 +248,7 @@ impl<C: Caller> Console<C> {
     ///
     /// The batch does not exist.
     pub fn stop(&mut self, name: &str, force: bool) -> Result<Vec<Answer<()>>, ConsoleError> {
-        let answers = self.tell(name, 0, (BatchRequest::STOP, force.into()), TIMEOUT)?;
+        let answers = self.tell(name, (BatchRequest::STOP, force.into()), TIMEOUT)?;
         self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
         Ok(failed(answers))
     }
@@ -259,23 +264,60 @@ impl<C: Caller> Console<C> {
         name: &str,
         test: usize,
     ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
-        let answers = self.tell(name, test, (BatchRequest::QUERY, 0), TIMEOUT)?;
+        let (question, runs) = self.query_question(name, test)?;
+        let answers = self.put(&question);
+        self.settle(name, (test, runs), &answers);
+        Ok(answers)
+    }
+
+    /// Makes the question whether the clients of a batch, or of one test, run, and returns how often the batch was run.
+    pub(crate) fn query_question(
+        &self,
+        name: &str,
+        test: usize,
+    ) -> Result<(Question<BatchReply>, u64), ConsoleError> {
+        let runs = self.session()?.batch(name)?.runs;
+        let question = self.batch_question(name, test, (BatchRequest::QUERY, 0), TIMEOUT)?;
+        Ok((question, runs))
+    }
+
+    /// Sets a batch to idle if all answers to the question about the whole batch say that it runs no more, and it was
+    /// not run again since.
+    pub(crate) fn settle(
+        &mut self,
+        name: &str,
+        (test, runs): (usize, u64),
+        answers: &[Answer<BatchReply>],
+    ) {
         let is_over = answers
             .iter()
             .all(|(_, answer)| answer.as_ref().is_ok_and(|reply| reply.active == 0));
-        if is_over && test == 0 {
-            self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
+        let batch = self.session_mut();
+        let batch = batch.and_then(|session| session.batch_mut(name));
+        if let (true, 0, Ok(batch)) = (is_over, test, batch)
+            && batch.runs == runs
+        {
+            batch.state = BatchState::Idle;
         }
-        Ok(answers)
     }
 
     fn tell(
         &mut self,
         name: &str,
+        order: (u32, u32),
+        timeout: Duration,
+    ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
+        let question = self.batch_question(name, 0, order, timeout)?;
+        Ok(self.put(&question))
+    }
+
+    fn batch_question(
+        &self,
+        name: &str,
         test: usize,
         (operation, argument): (u32, u32),
         timeout: Duration,
-    ) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
+    ) -> Result<Question<BatchReply>, ConsoleError> {
         let session = self.session()?;
         let clients = session.parties(name, test, true)?;
         let body = Body::BatchRequest(BatchRequest {
@@ -286,12 +328,16 @@ impl<C: Caller> Console<C> {
             argument,
             ..BatchRequest::default()
         });
-        let requests = clients.into_iter().map(|nid| (nid, body, None)).collect();
-        let answers = self.ask_within(requests, timeout);
-        Ok(map(answers, |body| match body {
-            Body::BatchReply(reply) => Some(reply),
-            _ => None,
-        }))
+        Ok(Question::of(
+            session.id,
+            &clients,
+            body,
+            timeout,
+            |body| match body {
+                Body::BatchReply(reply) => Some(reply),
+                _ => None,
+            },
+        ))
     }
 }
 

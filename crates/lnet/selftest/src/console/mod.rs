@@ -16,6 +16,7 @@
 
 mod batch;
 mod error;
+mod question;
 mod test;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use crate::wire::{
 
 pub use self::batch::{Batch, BatchState};
 pub use self::error::ConsoleError;
+pub use self::question::{Asked, Question};
 pub(crate) use self::test::parse_size;
 pub use self::test::{Distribution, Kind, Test, parse_parameters};
 
@@ -390,29 +392,35 @@ impl<C: Caller> Console<C> {
     ///
     /// This console has no session.
     pub fn debug(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<DebugReply>>, ConsoleError> {
-        self.debug_within(nodes, TIMEOUT)
+        let question = self.debug_question(nodes, TIMEOUT)?;
+        Ok(self.put(&question))
     }
 
-    /// Asks nodes which session they have, with this timeout for each answer.
+    /// Makes the question which session nodes have, with this timeout for each answer.
     ///
     /// # Errors
     ///
     /// This console has no session.
-    pub fn debug_within(
-        &mut self,
+    pub fn debug_question(
+        &self,
         nodes: &[Nid],
         timeout: Duration,
-    ) -> Result<Vec<Answer<DebugReply>>, ConsoleError> {
+    ) -> Result<Question<DebugReply>, ConsoleError> {
+        let session = self.session()?.id;
         let body = Body::DebugRequest(DebugRequest {
-            session: self.session()?.id,
+            session,
             ..DebugRequest::default()
         });
-        let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
-        let answers = self.ask_within(requests, timeout);
-        Ok(map(answers, |body| match body {
-            Body::DebugReply(reply) => Some(reply),
-            _ => None,
-        }))
+        Ok(Question::of(
+            session,
+            nodes,
+            body,
+            timeout,
+            |body| match body {
+                Body::DebugReply(reply) => Some(reply),
+                _ => None,
+            },
+        ))
     }
 
     /// Asks nodes for their counters.
@@ -421,47 +429,76 @@ impl<C: Caller> Console<C> {
     ///
     /// This console has no session.
     pub fn stat(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<StatReply>>, ConsoleError> {
-        self.stat_within(nodes, TIMEOUT)
+        let question = self.stat_question(nodes, TIMEOUT)?;
+        Ok(self.put(&question))
     }
 
-    /// Asks nodes for their counters, with this timeout for each answer.
+    /// Makes the question for the counters of nodes, with this timeout for each answer.
     ///
     /// # Errors
     ///
     /// This console has no session.
-    pub fn stat_within(
-        &mut self,
+    pub fn stat_question(
+        &self,
         nodes: &[Nid],
         timeout: Duration,
-    ) -> Result<Vec<Answer<StatReply>>, ConsoleError> {
+    ) -> Result<Question<StatReply>, ConsoleError> {
+        let session = self.session()?.id;
         let body = Body::StatRequest(StatRequest {
-            session: self.session()?.id,
+            session,
             ..StatRequest::default()
         });
-        let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
-        let answers = self.ask_within(requests, timeout);
-        Ok(map(answers, |body| match body {
-            Body::StatReply(reply) => Some(reply),
-            _ => None,
-        }))
+        Ok(Question::of(
+            session,
+            nodes,
+            body,
+            timeout,
+            |body| match body {
+                Body::StatReply(reply) => Some(reply),
+                _ => None,
+            },
+        ))
     }
 
-    /// Sends a request to each node where the session would expire soon. Returns true if there
-    /// was such a node.
-    // [LST-17]
-    pub fn keep_alive(&mut self) -> bool {
+    /// Notes the states of nodes as the answers to a question show them, unless the session is another one by now.
+    pub fn note(&mut self, asked: &Asked) {
         let now = self.caller.now();
-        let Some(session) = &self.session else {
-            return false;
-        };
+        let session = self.session.as_mut();
+        if let Some(session) = session.filter(|session| session.id == asked.session) {
+            for (nid, reply) in &asked.replies {
+                session.note(*nid, reply, now);
+            }
+        }
+    }
+
+    /// Asks a question, and notes the states of the nodes.
+    fn put<T>(&mut self, question: &Question<T>) -> Vec<Answer<T>> {
+        let asked = question.send(&self.caller);
+        self.note(&asked);
+        question.read(asked)
+    }
+
+    /// Makes the question that keeps a session alive: it goes to each node where the session would expire soon. `None` if
+    /// there is no such node. The answers have no receiver; the states of the nodes are noted.
+    // [LST-17]
+    #[must_use]
+    pub fn keep_alive_question(&self) -> Option<Question<DebugReply>> {
+        let now = self.caller.now();
+        let session = self.session.as_ref()?;
         let is_idle = |node: &Node| {
             let silence = now.saturating_since(node.spoken);
             node.state == State::Active && silence >= SESSION_TIMEOUT / 2
         };
         let idle = session.nodes.iter().filter(|(_, node)| is_idle(node));
         let idle: Vec<Nid> = idle.map(|(&nid, _)| nid).collect();
-        // The states of the nodes are noted. The answers themselves have no receiver.
-        !idle.is_empty() && self.debug(&idle).is_ok()
+        let question = self.debug_question(&idle, TIMEOUT).ok();
+        question.filter(|_| !idle.is_empty())
+    }
+
+    /// Sends a request to each node where the session would expire soon. Returns true if there was such a node.
+    pub fn keep_alive(&mut self) -> bool {
+        let question = self.keep_alive_question();
+        question.is_some_and(|question| !self.put(&question).is_empty())
     }
 
     fn batch_id(&mut self) -> u64 {

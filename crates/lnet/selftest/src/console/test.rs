@@ -143,11 +143,15 @@ pub fn parse_parameters(words: &[String]) -> Result<Kind, ConsoleError> {
         "brw" => {}
         _ => return bad(format!("there is no test '{name}': ping or brw")),
     }
-    let (mut is_write, mut len, mut check, mut offset) = (false, PAGE, Check::None, 0);
+    let (mut is_write, mut len, mut check, mut offset) = (None, PAGE, Check::None, 0);
     for word in words {
         match word.split_once('=') {
-            None if word == "read" || word == "r" => is_write = false,
-            None if word == "write" || word == "w" => is_write = true,
+            None if ["read", "r", "write", "w"].contains(&word.as_str()) => {
+                let wanted = word.starts_with('w');
+                if is_write.replace(wanted) == Some(!wanted) {
+                    return bad("brw reads or writes: give a test for each".to_owned());
+                }
+            }
             Some(("size", size)) => len = parse_size(size)?,
             Some(("off", at)) => offset = parse_size(at)?,
             Some(("check", name)) => match Check::of_name(name) {
@@ -161,6 +165,7 @@ pub fn parse_parameters(words: &[String]) -> Result<Kind, ConsoleError> {
             _ => return bad(format!("brw has no parameter '{word}'")),
         }
     }
+    let is_write = is_write.unwrap_or(false);
     let operation = if is_write {
         BulkRequest::WRITE
     } else {

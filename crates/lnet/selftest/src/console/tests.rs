@@ -336,6 +336,8 @@ fn parameters_of_a_test_are_those_of_lst() {
     };
     assert_eq!(parse("ping"), Ok(Kind::Ping));
     assert_eq!(parse("brw"), bulk(false, 4096, Check::None, 0));
+    let both = parse("brw read write").unwrap_err().to_string();
+    assert!(both.contains("a test for each"), "{both}");
     assert_eq!(
         parse("brw write size=1M check=full"),
         bulk(true, 1 << 20, Check::Full, 0)

@@ -13,7 +13,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::{StartError, TestNode};
-use crate::console::{Console, ConsoleError};
+use crate::console::{Answer, Console, ConsoleError, Question};
+use crate::wire::BatchReply;
 
 /// The limit of sessions of one node.
 const SESSIONS_MAX: usize = 16;
@@ -166,6 +167,37 @@ impl Drop for Consoles {
 }
 
 impl Lease {
+    /// Asks nodes without holding the console: other commands of the session go on until the answers are there.
+    ///
+    /// # Errors
+    ///
+    /// That of `question`, which the locked console makes.
+    pub fn ask<T>(
+        &self,
+        question: impl FnOnce(&Console<Arc<TestNode>>) -> Result<Question<T>, ConsoleError>,
+    ) -> Result<Vec<Answer<T>>, ConsoleError> {
+        let question = question(&self.console())?;
+        let asked = question.send(&*self.shared.node);
+        self.console().note(&asked);
+        Ok(question.read(asked))
+    }
+
+    /// Asks the clients of a batch, or of one test, whether they run, without holding the console.
+    ///
+    /// # Errors
+    ///
+    /// The batch or the test does not exist.
+    pub fn query(&self, name: &str, test: usize) -> Result<Vec<Answer<BatchReply>>, ConsoleError> {
+        let mut runs = 0;
+        let answers = self.ask(|console| {
+            let (question, before) = console.query_question(name, test)?;
+            runs = before;
+            Ok(question)
+        })?;
+        self.console().settle(name, (test, runs), &answers);
+        Ok(answers)
+    }
+
     /// Locks the console. Another command of the same session waits until this one is done with it.
     pub fn console(&self) -> MutexGuard<'_, Console<Arc<TestNode>>> {
         self.console.lock().unwrap_or_else(PoisonError::into_inner)
@@ -193,13 +225,14 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the consoles that no command uses, each with its key and the time of its last command.
-    fn unused(&self) -> Vec<(String, Keyed, Instant)> {
+    /// Returns the consoles, each with its key, and the time of its last command if no command uses it.
+    fn all(&self) -> Vec<(String, Keyed, Option<Instant>)> {
         let table = self.table();
-        let unused = table.held.iter().filter(|(_, held)| held.users == 0);
-        unused
-            .map(|(key, held)| (key.clone(), Arc::clone(&held.console), held.spoken))
-            .collect()
+        let all = table.held.iter().map(|(key, held)| {
+            let spoken = (held.users == 0).then_some(held.spoken);
+            (key.clone(), Arc::clone(&held.console), spoken)
+        });
+        all.collect()
     }
 
     fn keep(&self) {
@@ -214,13 +247,13 @@ impl Shared {
         }
     }
 
-    /// Ends the sessions without commands. With `is_due`, keeps the others alive. A node that does not answer holds up
-    /// only its own session.
+    /// Ends the sessions without commands. With `is_due`, keeps the others alive, also while a command runs: it may
+    /// concern few of the nodes, and take long. A node that does not answer holds up only its own session.
     fn look(&self, is_due: bool) {
-        let all = self.unused();
+        let all = self.all();
         thread::scope(|scope| {
             for (key, console, spoken) in &all {
-                let is_idle = is_idle(console, *spoken);
+                let is_idle = spoken.is_some_and(|spoken| is_idle(console, spoken));
                 if is_idle || is_due {
                     scope.spawn(move || self.tend(key, console, is_idle));
                 }
@@ -229,16 +262,24 @@ impl Shared {
     }
 
     fn tend(&self, key: &str, console: &Keyed, is_idle: bool) {
-        let Ok(mut console) = console.try_lock() else {
-            // A command speaks to the nodes.
+        let Ok(mut held) = console.try_lock() else {
+            // A command changes the session, and speaks to the nodes.
             return;
         };
         if !is_idle {
-            console.keep_alive();
+            let question = held.keep_alive_question();
+            drop(held);
+            if let Some(question) = question {
+                let asked = question.send(&*self.node);
+                console
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .note(&asked);
+            }
             return;
         }
         // Nodes that do not answer end the session by themselves.
-        let _unanswered = console.end_session();
+        let _unanswered = held.end_session();
         let mut table = self.table();
         if table.held.get(key).is_some_and(|held| held.users == 0) {
             table.held.remove(key);
@@ -252,4 +293,36 @@ fn is_idle(console: &Keyed, spoken: Instant) -> bool {
     };
     let timeout = console.session().map_or(0, |session| session.timeout_s);
     spoken.elapsed() >= Duration::from_secs(timeout.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use lnet_node::{NiSettings, Node, NodeOptions};
+
+    use super::*;
+
+    // [LST-17]
+    #[test]
+    fn a_session_is_kept_alive_while_a_command_uses_it_and_ends_only_without_one() {
+        let options = NodeOptions {
+            port: testkit::port(),
+            ..NodeOptions::default()
+        };
+        let node = Node::start_with(options, |engine, now| -> Result<(), Box<dyn Error>> {
+            engine.add_interface("127.0.0.1@tcp".parse()?, NiSettings::default(), now)?;
+            Ok(())
+        });
+        let consoles = Consoles::start(TestNode::start(node.unwrap()).unwrap()).unwrap();
+        let lease = consoles.lease("7").unwrap();
+        lease.console().new_session("x", 1, false, 1).unwrap();
+        let spoken = || consoles.shared.all().into_iter().map(|(.., spoken)| spoken);
+        assert_eq!(spoken().collect::<Vec<_>>(), [None]);
+        drop(lease);
+        assert!(spoken().all(|spoken| spoken.is_some()));
+        testkit::eventually("the session without commands ends", || {
+            consoles.count() == 0
+        });
+    }
 }

@@ -337,7 +337,7 @@ pub(crate) static PEER_MISSING: Lint = warning(
 pub(crate) static PORT_DIFFERS: Lint = error(
     "port-differs",
     "nodes of one net with different ports do not reach each other",
-    "give all nodes of a net the same accept_port",
+    "give all nodes of a net the same accept_port and accept_port_bulk",
 );
 pub(crate) static PREFIX_DIFFERS: Lint = warning(
     "prefix-differs",

@@ -57,6 +57,8 @@ pub(crate) struct Source<'a> {
     pub(crate) is_options: bool,
     /// The port in module options, by which the node and its peers reach each other.
     pub(crate) port: Option<u16>,
+    /// The port of bulk connections since 2.17, by the option accept_port_bulk.
+    pub(crate) bulk_port: Option<u16>,
 }
 
 /// Errors of the reader: the first ones, and the number of the others.
@@ -102,6 +104,7 @@ impl<'a> Source<'a> {
             is_log: input.text.lines().any(is_message),
             is_options: is_options(input.text),
             port: None,
+            bulk_port: None,
         };
         let read = if source.is_options {
             source.options()
@@ -149,9 +152,13 @@ impl<'a> Source<'a> {
             hop: None,
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
-        let mut others = options.others.iter();
-        let port = others.find(|one| (&*one.module, &*one.name) == ("lnet", "accept_port"));
-        self.port = port.and_then(|one| one.value.parse().ok());
+        let port = |name: &str| {
+            let mut others = options.others.iter();
+            let option = others.find(|one| (&*one.module, &*one.name) == ("lnet", name));
+            option.and_then(|one| one.value.parse().ok())
+        };
+        self.port = port("accept_port");
+        self.bulk_port = port("accept_port_bulk");
         let routes = options.routes(&defaults).unwrap_or_default().into_iter();
         self.skipped = routes
             .filter_map(|(route, why)| Some((route, why?)))

@@ -194,7 +194,7 @@ pub(crate) struct Peer {
 #[derive(Clone, Debug)]
 pub(crate) struct PeerNet {
     pub(crate) net: Net,
-    pub(in crate::fabric) nis: SmallVec<[PeerNiId; 4]>,
+    pub(crate) nis: SmallVec<[PeerNiId; 4]>,
     /// The health of its healthiest NI.
     pub(in crate::fabric) health: Health,
     /// Round-robin stamp of the last use.

@@ -301,7 +301,9 @@ impl Peers {
     /// the primary one must be among them. Peers that had one of these NIDs become part of this peer. Returns the NIDs
     /// of the peers that were taken apart for it.
     pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) -> Vec<Nid> {
-        let is_known = |peer: &Peer| peer.multi_rail && peer.nids.as_slice() == nids;
+        // A locked primary NID need not be the one that the peer names first.
+        let others = || nids.iter().filter(|&&nid| nid != primary);
+        let is_known = |peer: &Peer| peer.multi_rail && peer.nids.iter().skip(1).eq(others());
         if name == primary && self.peer(name).is_some_and(is_known) {
             return Vec::new();
         }
@@ -311,9 +313,10 @@ impl Peers {
             self.absorb(self.primary_of(nid), &mut absorbed);
         }
         let id = self.keep(primary);
-        for &nid in nids.iter().filter(|&&nid| nid != primary) {
+        for &nid in others() {
             self.join(nid, id, primary);
         }
+        self.order(id, nids);
         if let Some(peer) = self.kept.get_mut(id) {
             (peer.multi_rail, peer.lock) = (true, absorbed.lock);
         }
@@ -322,6 +325,20 @@ impl Peers {
         }
         self.level(id);
         absorbed.nids
+    }
+
+    /// Puts the interfaces of each net in the order in which the peer names them. The net of the primary NID stays the
+    /// first.
+    fn order(&mut self, id: PeerId, nids: &[Nid]) {
+        let Some(peer) = self.kept.get_mut(id) else {
+            return;
+        };
+        for on in &mut peer.nets {
+            on.nis.sort_by_key(|id| {
+                let nid = self.nis.get(*id).map(|peer_ni| peer_ni.nid);
+                nids.iter().position(|named| Some(*named) == nid)
+            });
+        }
     }
 
     /// Continues the stamps of a peer that has new interfaces from the latest stamp of any of them, so that no

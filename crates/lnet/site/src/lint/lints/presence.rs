@@ -9,6 +9,7 @@ use super::site::{owners, usual};
 use crate::lint::catalogue::{NET_ALONE, PEER_MISSING, PORT_DIFFERS, ROUTE_NET_MISSING};
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, listed};
+use crate::lint::source::Source;
 
 /// The port of LNet where no option says another.
 // [CONN-1]
@@ -135,11 +136,23 @@ fn peer_nids<'n>(node: &'n Node<'_>) -> impl Iterator<Item = (usize, Nid)> + 'n 
     })
 }
 
-/// Reports nodes whose port differs from that of most nodes of a net. Only options of the module name a port.
+/// Reports nodes whose port, or port of bulk connections, differs from that of most nodes of a net. Only options of the
+/// module name a port.
 pub(super) fn port_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut found = one_port_differs(nodes, "accept_port", |source| source.port);
+    let bulk = one_port_differs(nodes, "accept_port_bulk", |source| source.bulk_port);
+    found.extend(bulk);
+    found
+}
+
+fn one_port_differs(
+    nodes: &[Node<'_>],
+    option: &'static str,
+    of: fn(&Source<'_>) -> Option<u16>,
+) -> Vec<Finding> {
     let mut by_net: BTreeMap<Net, Vec<(&Node<'_>, u16)>> = BTreeMap::new();
     for node in nodes.iter().filter(|node| node.source.is_options) {
-        let port = node.source.port.unwrap_or(PORT);
+        let port = of(node.source).unwrap_or(PORT);
         for net in node
             .nets()
             .into_iter()
@@ -163,12 +176,12 @@ pub(super) fn port_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
                 continue;
             }
             let reason = format!(
-                "accept_port is {port} here and {most} on {model}, which is on {net} too: a node listens and dials on its \
+                "{option} is {port} here and {most} on {model}, which is on {net} too: a node listens and dials on its \
                  own port, so neither reaches the other"
             );
             let fix =
-                format!("options lnet accept_port={most}, or the same value on all nodes of {net}");
-            found.push(node.finding(&PORT_DIFFERS, &[Step::Key("accept_port")], reason, fix));
+                format!("options lnet {option}={most}, or the same value on all nodes of {net}");
+            found.push(node.finding(&PORT_DIFFERS, &[Step::Key(option)], reason, fix));
         }
     }
     found
