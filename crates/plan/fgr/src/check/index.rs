@@ -252,6 +252,12 @@ impl<'a> Index<'a> {
         found
     }
 
+    /// Returns whether a party has a route to a net by a router.
+    pub(super) fn leads_to(&self, party: &Party<'_>, net: Net, router: usize) -> bool {
+        let mut routes = party.routes(net).iter();
+        routes.any(|route| self.by_nid.get(&route.gateway) == Some(&router))
+    }
+
     /// Returns whether an interface of a router works.
     pub(super) fn works(&self, nid: Nid, state: &State) -> bool {
         let dead = self

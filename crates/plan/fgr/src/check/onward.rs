@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Each router chooses by what it believes to be down, and the message then meets what is down. All
-//! paths that equal routes allow are followed; each pair of a router and its predecessor once.
+//! paths that equal routes allow are followed; each router once, or once for each predecessor to which
+//! it could give the message back.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +43,12 @@ pub(super) struct Journey {
 }
 
 impl Journey {
-    /// Follows a message that has arrived at a router.
-    pub(super) fn follow(index: &Index<'_>, trip: Trip<'_>, router: usize) -> Self {
+    /// Follows a message that has arrived at any of these routers.
+    pub(super) fn follow(
+        index: &Index<'_>,
+        trip: Trip<'_>,
+        routers: impl IntoIterator<Item = usize>,
+    ) -> Self {
         let mut walk = Walk {
             index,
             trip,
@@ -51,7 +56,9 @@ impl Journey {
             path: Vec::new(),
             known: BTreeSet::new(),
         };
-        walk.at(router, None);
+        for router in routers {
+            walk.at(router, None);
+        }
         walk.journey
     }
 }
@@ -73,6 +80,8 @@ impl Walk<'_> {
         if self.path.contains(&number) || self.path.len() >= HOPS_MAX {
             return self.lose(Loss::Circle { router: name() });
         }
+        // Where the message came from counts only if the router could give it back.
+        let from = from.filter(|&from| self.index.leads_to(&router.party, self.trip.target, from));
         if !self.known.insert((number, from)) {
             return;
         }
