@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use fgr::config::{
-    BackupPriority, Form, ModprobeRefusal, NetTunables, Scheme, Server, Site, Slots, Timing, read_servers,
+    BackupPriority, Form, ModprobeRefusal, NetTunables, Scheme, Server, Site, Slots, Timing,
+    read_servers,
 };
 use fgr::{Machine, Plan};
 use lnet_types::Net;

@@ -103,7 +103,15 @@ fn mixed([old, new]: [&Site; 2], is_new: impl Fn(&str) -> bool) -> Site {
 
 fn loses_now(site: &Site) -> bool {
     let mut findings = check(site).findings.into_iter();
-    findings.any(|found| matches!(found, Finding::Lost { when: When::Now, .. }))
+    findings.any(|found| {
+        matches!(
+            found,
+            Finding::Lost {
+                when: When::Now,
+                ..
+            }
+        )
+    })
 }
 
 #[test]
@@ -111,7 +119,9 @@ fn routers_of_chains_are_rolled_out_class_by_class_and_no_pair_is_lost_on_the_wa
     let [old, new] = moved();
     assert!(!loses_now(&old) && !loses_now(&new));
     // The routers that leave the way first: they and those of the detour send messages to each other.
-    assert!(loses_now(&mixed([&old, &new], |name| name.starts_with("bA"))));
+    assert!(loses_now(
+        &mixed([&old, &new], |name| name.starts_with("bA"))
+    ));
     let order = rollout(&old, &new);
     assert!(order.open.is_empty(), "{:?}", order.open);
     assert!(order.steps.len() > 3, "{:?}", order.steps);
@@ -151,18 +161,40 @@ fn a_stage_carries_what_the_slower_side_of_its_routers_does() {
 fn gateways_of_published_sites_promise_no_more_than_their_slower_side_and_are_proved() {
     // The routers, GB/s of their slower sides together, and what the faster sides could carry beyond that.
     let sites = [
-        ("slingshot", include_str!("chain/slingshot.yaml"), (160, 4_000.0, 4_000.0)),
-        ("omni-path", include_str!("chain/omni-path.yaml"), (14, 175.0, 175.0)),
-        ("gateways", include_str!("chain/gateways.yaml"), (24, 1_200.0, 1_200.0)),
+        (
+            "slingshot",
+            include_str!("chain/slingshot.yaml"),
+            (160, 4_000.0, 4_000.0),
+        ),
+        (
+            "omni-path",
+            include_str!("chain/omni-path.yaml"),
+            (14, 175.0, 175.0),
+        ),
+        (
+            "gateways",
+            include_str!("chain/gateways.yaml"),
+            (24, 1_200.0, 1_200.0),
+        ),
     ];
     for (name, text, (count, rate, idle)) in sites {
         let chain = read_chain(name, text).unwrap();
         let ways = chain.ways();
         let [way] = &ways[..] else { panic!("{ways:?}") };
-        let [stage] = &way.stages[..] else { panic!("{way:?}") };
-        assert_eq!((stage.count, stage.rate, stage.idle), (count, rate, idle), "{name}");
+        let [stage] = &way.stages[..] else {
+            panic!("{way:?}")
+        };
+        assert_eq!(
+            (stage.count, stage.rate, stage.idle),
+            (count, rate, idle),
+            "{name}"
+        );
         let report = check(&chain.site(Timing::PLANNED));
-        assert!(report.is_proved() && report.pairs > 0, "{name}: {:?}", report.findings);
+        assert!(
+            report.is_proved() && report.pairs > 0,
+            "{name}: {:?}",
+            report.findings
+        );
     }
 }
 

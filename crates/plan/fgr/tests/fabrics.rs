@@ -259,6 +259,8 @@ fn a_path_has_only_links_that_may_carry_it_and_each_link_has_a_name_of_its_own()
     for (from, to) in (0..20).flat_map(|a| (0..20).map(move |b| (Vertex(a), Vertex(b)))) {
         for link in loads(&fabric, from, to).into_keys() {
             assert!(small.may_carry(from, to, link, Routing::Minimal));
+            assert!(small.may_touch(from, false, link, Routing::Minimal));
+            assert!(small.may_touch(to, true, link, Routing::Minimal));
         }
         let links = (0..small.link_slots()).map(Link);
         excluded += links

@@ -233,7 +233,11 @@ fn nets_have_the_given_tunables_in_both_forms_and_refuse_those_of_other_lnds() {
     let given = "peer_credits=32,credits=1024,peercredits_hiw=16,conns_per_peer=4";
     site.tune(&given.parse().unwrap(), is_behind).unwrap();
     for role in [NodeRole::Router, NodeRole::Server] {
-        let class = site.classes.iter().find(|class| class.role == role).unwrap();
+        let class = site
+            .classes
+            .iter()
+            .find(|class| class.role == role)
+            .unwrap();
         let (yaml, options) = (class.yaml(), class.modprobe(Timing::PLANNED).unwrap());
         for pair in given.split(',') {
             assert!(yaml.contains(&pair.replace('=', ": ")), "{yaml}");

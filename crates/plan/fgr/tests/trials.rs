@@ -112,7 +112,11 @@ fn a_router_of_two_nets_counts_once_and_is_loaded_as_the_others() {
     };
     // 16 units, of which the busiest node carries 6 at 2.6 GB/s.
     let write = job.report().unwrap().write;
-    assert!((write.rate - 16.0 / 6.0 * 2.6).abs() < 1e-9, "{}", write.rate);
+    assert!(
+        (write.rate - 16.0 / 6.0 * 2.6).abs() < 1e-9,
+        "{}",
+        write.rate
+    );
     assert_eq!(write.limit, Limit::Router);
 }
 
@@ -137,10 +141,21 @@ fn a_router_forwards_no_more_than_its_slower_side() {
     };
     // Of the 16 units node 20 carries two or three of each net at the 2 GB/s of its side towards the clients, the
     // busiest other node six at 2.6 GB/s.
-    let of_gateway: f64 = job.report().unwrap().routers.iter().filter(|used| machine.routers[usize::from(used.router)].id == 20).map(|used| used.clients).sum();
+    let of_gateway: f64 = job
+        .report()
+        .unwrap()
+        .routers
+        .iter()
+        .filter(|used| machine.routers[usize::from(used.router)].id == 20)
+        .map(|used| used.clients)
+        .sum();
     let write = job.report().unwrap().write;
     let expected = (16.0 / of_gateway * 2.0).min(16.0 / 6.0 * 2.6);
-    assert!((write.rate - expected).abs() < 1e-9, "{}: {of_gateway}", write.rate);
+    assert!(
+        (write.rate - expected).abs() < 1e-9,
+        "{}: {of_gateway}",
+        write.rate
+    );
     assert_eq!(machine.router_name(20), "gw1");
 }
 

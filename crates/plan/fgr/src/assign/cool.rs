@@ -159,8 +159,13 @@ impl<'a> State<'a> {
     /// written message that crosses the link already has the router's position in the earlier
     /// dimensions; a read message still has the router's position in the later dimensions.
     fn may_cross(&self, router: Vertex, (traffic, link): Hot) -> bool {
-        let Fabric::Grid(grid, _) = &self.context.machine.fabric else {
-            return true;
+        let grid = match &self.context.machine.fabric {
+            Fabric::Grid(grid, _) => grid,
+            Fabric::Dragonfly(dragonfly, routing) => {
+                let is_end = traffic == Traffic::Write;
+                return dragonfly.may_touch(router, is_end, link, *routing);
+            }
+            Fabric::FatTree(_) => return true,
         };
         let link = grid.describe(link);
         let dimensions = match traffic {
@@ -274,7 +279,12 @@ impl<'a> State<'a> {
         for (client, &slot) in share.own.slots.iter().enumerate() {
             clients[usize::from(slot)].push(client);
         }
-        let users = |slot: usize| clients[slot].iter().copied().filter(move |&c| crosses(c, slot));
+        let users = |slot: usize| {
+            clients[slot]
+                .iter()
+                .copied()
+                .filter(move |&c| crosses(c, slot))
+        };
         for from in (0..routers).filter(|&from| may[from]) {
             let users: Vec<usize> = users(from).collect();
             if users.is_empty() {

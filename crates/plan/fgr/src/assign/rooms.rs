@@ -18,7 +18,9 @@ const ROUNDS: usize = 200;
 pub(super) fn rooms(machine: &Machine, usable: &[Vec<u16>]) -> Vec<Vec<u32>> {
     // Clients are numbered in 32 bits, routers in 16.
     let clients = machine.clients.len() as u32;
-    let equal = usable.iter().map(|routers| vec![clients / (routers.len() as u32).max(1); routers.len()]);
+    let equal = usable
+        .iter()
+        .map(|routers| vec![clients / (routers.len() as u32).max(1); routers.len()]);
     let mut rooms: Vec<Vec<u32>> = equal.collect();
     let node_of = machine.nodes_of_routers();
     let node = |router: &u16| node_of[usize::from(*router)];
@@ -32,7 +34,10 @@ pub(super) fn rooms(machine: &Machine, usable: &[Vec<u16>]) -> Vec<Vec<u32>> {
     if counts.all(|count| Some(count) == first) {
         return rooms;
     }
-    let mut shares: Vec<Vec<f64>> = nets.iter().map(|&net| vec![1.0; usable[net].len()]).collect();
+    let mut shares: Vec<Vec<f64>> = nets
+        .iter()
+        .map(|&net| vec![1.0; usable[net].len()])
+        .collect();
     for _ in 0..ROUNDS {
         let mut loads: BTreeMap<u16, f64> = BTreeMap::new();
         for (shares, &net) in shares.iter_mut().zip(&nets) {

@@ -8,7 +8,7 @@
 //! paths that equal routes allow are followed; each router once, or once for each predecessor to which
 //! it could give the message back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::Net;
 
@@ -54,6 +54,7 @@ impl Journey {
             trip,
             journey: Self::default(),
             path: Vec::new(),
+            next: BTreeMap::new(),
             known: BTreeSet::new(),
         };
         for router in routers {
@@ -68,6 +69,8 @@ struct Walk<'a> {
     trip: Trip<'a>,
     journey: Journey,
     path: Vec<usize>,
+    /// The routers by which a router has routes.
+    next: BTreeMap<usize, BTreeSet<usize>>,
     /// Routers, each with the router that the message came from, that were followed already.
     known: BTreeSet<(usize, Option<usize>)>,
 }
@@ -81,7 +84,9 @@ impl Walk<'_> {
             return self.lose(Loss::Circle { router: name() });
         }
         // Where the message came from counts only if the router could give it back.
-        let from = from.filter(|&from| self.index.leads_to(&router.party, self.trip.target, from));
+        let next = self.next.entry(number);
+        let next = next.or_insert_with(|| self.index.next(&router.party, self.trip.target));
+        let from = from.filter(|from| next.contains(from));
         if !self.known.insert((number, from)) {
             return;
         }

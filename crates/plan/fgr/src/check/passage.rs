@@ -111,7 +111,10 @@ impl Conversation<'_> {
                 return Some(Loss::NotForwarded { router });
             }
             if router.nid_on(target).is_none() {
-                chained.entry(gateway.net()).or_default().insert(router.number);
+                chained
+                    .entry(gateway.net())
+                    .or_default()
+                    .insert(router.number);
             } else if let Some(loss) = delivered(index, router, trip, gateway.net()) {
                 return Some(loss);
             }
@@ -183,12 +186,7 @@ fn delivered(index: &Index<'_>, last: &Router<'_>, trip: Trip<'_>, origin: Net) 
 }
 
 /// Returns why responses that the last routers of requests get are lost on their way back.
-fn answer(
-    index: &Index<'_>,
-    lasts: BTreeSet<usize>,
-    back: Trip<'_>,
-    origin: Net,
-) -> Option<Loss> {
+fn answer(index: &Index<'_>, lasts: BTreeSet<usize>, back: Trip<'_>, origin: Net) -> Option<Loss> {
     let journey = Journey::follow(index, back, lasts);
     let firsts = journey.last.iter().map(|&first| index.numbered(first));
     let mut ends = firsts.filter_map(|first| delivered(index, first, back, origin));

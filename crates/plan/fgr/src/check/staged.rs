@@ -138,7 +138,10 @@ impl Search<'_> {
     /// Returns what is lost after these steps that neither the old nor the new site loses.
     fn lost(&self, done: &[usize]) -> Vec<Finding> {
         let [old, new] = self.change;
-        let changed = |name: &str| done.iter().any(|&unit| self.units[unit].names.contains(name));
+        let changed = |name: &str| {
+            done.iter()
+                .any(|&unit| self.units[unit].names.contains(name))
+        };
         let mut site = Site {
             classes: [&old.classes[..], &new.classes[..]].concat(),
             ..Site::default()

@@ -149,7 +149,12 @@ fn of_lnds(config: &Config) -> Result<String, ModprobeRefusal> {
     }
     let lines = options.others.iter();
     Ok(lines
-        .map(|option| format!("options {} {}={}\n", option.module, option.name, option.value))
+        .map(|option| {
+            format!(
+                "options {} {}={}\n",
+                option.module, option.name, option.value
+            )
+        })
         .collect())
 }
 

@@ -56,13 +56,19 @@ impl NetTunables {
             net.net
         );
         for (key, pairs) in [("tunables", of_lnet), ("lnd tunables", of_lnd)] {
-            let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            let pairs: Vec<String> = pairs
+                .iter()
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect();
             if !pairs.is_empty() {
                 // Writing to a String cannot fail.
                 let _ = writeln!(text, "    {key}: {{{}}}", pairs.join(", "));
             }
         }
-        let refused = |reason: String| SiteError::Tunables { net: net.net, reason };
+        let refused = |reason: String| SiteError::Tunables {
+            net: net.net,
+            reason,
+        };
         let read = lnet_config::parse(&text).map_err(|error| refused(shown(&error.to_string())))?;
         let given = read.nets.into_iter().flat_map(|net| net.nis).next();
         let given = given.ok_or_else(|| refused("none".to_owned()))?;
@@ -85,7 +91,10 @@ impl Site {
         tunables: &NetTunables,
         is_on: impl Fn(Net) -> bool,
     ) -> Result<(), SiteError> {
-        let nets = self.classes.iter_mut().flat_map(|class| &mut class.config.nets);
+        let nets = self
+            .classes
+            .iter_mut()
+            .flat_map(|class| &mut class.config.nets);
         nets.filter(|net| is_on(net.net))
             .try_for_each(|net| tunables.apply(net))
     }

@@ -228,6 +228,9 @@ impl Dragonfly {
         if link.0 < self.first_global() {
             let start = link.0 / switches;
             let end = start / switches * switches + link.0 % switches;
+            if self.ports == 1 {
+                return start == from.0 || end == to.0;
+            }
             let is_first = self.attached(from).any(|switch| switch.0 == start);
             return is_first || self.attached(to).any(|switch| switch.0 == end);
         }
@@ -235,6 +238,19 @@ impl Dragonfly {
         let groups = u32::from(self.size.groups);
         let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
         (pair / groups, pair % groups) == ends
+    }
+
+    /// Returns whether messages from a switch to some other one, or to it if `is_end`, may use a link. A
+    /// false positive is possible.
+    #[must_use]
+    pub fn may_touch(&self, switch: Vertex, is_end: bool, link: Link, routing: Routing) -> bool {
+        if routing == Routing::Valiant || link.0 < self.first_global() {
+            return true;
+        }
+        let groups = u32::from(self.size.groups);
+        let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
+        let group = if is_end { pair % groups } else { pair / groups };
+        u32::from(self.group(switch)) == group
     }
 
     /// Calls `visit` for every link that messages take, with the share of the messages on that
