@@ -30,13 +30,12 @@ const RATIO_TARGET: f64 = 10.0;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The naive loop applies the strict rule client by client and net by net, and follows every path link by
-link, with one thread. With a C++ compiler (c++), the same algorithms in plain C++ run beside Finerail's
-strict and balanced plans, all with one thread; the loads must be equal. Optima and moves use all threads;
-RAYON_NUM_THREADS=1 sets one thread. Of several rounds the fastest counts. Each time is also given as a
-multiple of the machine's own limit, measured in the same run: one thread sums up the distance of every
-client to every module (or to every router, if all are in one module). The targets are for Titan on two
-present-day cores.
+The naive loop applies the strict rule client by client and net by net, and follows every path link by link, with \
+one thread. With a C++ compiler (c++), the same algorithms in plain C++ run beside Finerail's strict and balanced \
+plans, all with one thread; the loads must be equal. Optima and moves use all threads; RAYON_NUM_THREADS=1 sets one \
+thread. Of several rounds the fastest counts. Each time is also given as a multiple of the machine's own limit, \
+measured in the same run: one thread sums up the distance of every client to every module (or to every router, if \
+all are in one module). The targets are for Titan on two present-day cores.
 
 Examples
   finerail-bench fgr --machine titan.map --modules modules.csv
