@@ -10,10 +10,13 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use common::finerail;
 use common::netns::{End, Lab};
+use common::process::Process;
 
 /// Pings that fail while the adapter is silent, of two seconds each: TCP's next attempt is more than twenty seconds
 /// away then.
@@ -21,6 +24,21 @@ const SILENT_PINGS: u32 = 14;
 
 /// Pings that may fail after the return.
 const LATE_PINGS: u32 = 4;
+
+/// Returns of each form in the long suite; the ordinary run takes none, because each takes a minute.
+const RETURNS: usize = 20;
+
+/// The interval of router checks and the timeout of a check, in seconds.
+const CHECKS: [&str; 2] = ["5", "5"];
+
+/// How long the adapter is silent: TCP's next attempt is more than twenty seconds away then.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long pings are watched after a return.
+const WATCHED: Duration = Duration::from_secs(25);
+
+/// How long after a return messages may be lost, as the plan states.
+const RETURN: Duration = Duration::from_secs(2);
 
 const DOCUMENT: &str = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces:\n      0: eth0\n";
 
@@ -37,10 +55,13 @@ fn port(room: &str) -> String {
 
 /// Pings a node from another one; returns whether it answered within two seconds.
 fn ping(lab: &Lab, directory: &Path, from: &str, to: &str) -> bool {
+    ping_nid(lab, directory, from, &format!("{to}@tcp"))
+}
+
+fn ping_nid(lab: &Lab, directory: &Path, from: &str, nid: &str) -> bool {
     let socket = socket(directory, from);
-    let nid = format!("{to}@tcp");
     let socket = socket.to_str().unwrap();
-    let args = ["ctl", "--node", socket, "ping", "--timeout", "2", &nid];
+    let args = ["ctl", "--node", socket, "ping", "--timeout", "2", nid];
     lab.run(from, &args).status.success()
 }
 
@@ -84,4 +105,198 @@ fn a_peer_that_was_silent_for_long_is_reached_soon_after_its_return() {
             "{late} pings from {from} failed"
         );
     }
+}
+
+/// Two clients, three routers of one net, and a server, each interface at a port of a bridge.
+const MACHINE: &str = "
+machine: silence
+fabric:
+  kind: mesh
+  dimensions:
+    - {name: x, size: 6, cost: 1, capacity: [1]}
+clients:
+  list:
+    - {id: 1, name: c1, at: [0]}
+    - {id: 2, name: c2, at: [5]}
+groups:
+  - name: A
+    nets: [tcp201]
+    sub-groups:
+      - modules:
+          - {blade: ra, at: [1], nodes: [{id: 11, name: r1, nets: [tcp201]}]}
+          - {blade: rb, at: [4], nodes: [{id: 12, name: r2, nets: [tcp201]}]}
+          - {blade: rc, at: [3], nodes: [{id: 13, name: r3, nets: [tcp201]}]}
+";
+
+/// The nodes with their addresses towards the clients and towards the servers.
+const SITE: [(&str, Option<&str>, Option<&str>); 6] = [
+    ("c1", Some("10.95.0.1"), None),
+    ("c2", Some("10.95.0.2"), None),
+    ("r1", Some("10.95.0.11"), Some("10.96.0.11")),
+    ("r2", Some("10.95.0.12"), Some("10.96.0.12")),
+    ("r3", Some("10.95.0.13"), Some("10.96.0.13")),
+    ("oss1", None, Some("10.96.0.201")),
+];
+
+/// A planned site that runs.
+struct Planned {
+    lab: Lab,
+    directory: TempDir,
+    /// The primary of c1, and the NID by which the server knows c1.
+    primary: String,
+    client: String,
+    _nodes: Vec<Process>,
+}
+
+impl Planned {
+    fn start(form: &str) -> Option<Self> {
+        let lab = Lab::build(&["c1", "c2", "r1", "r2", "r3", "oss1", "switch"])?;
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("machine.yaml"), MACHINE).unwrap();
+        fs::write(path("servers.csv"), "oss1,10.96.0.201@tcp201\n").unwrap();
+        let made = finerail([
+            "fgr",
+            "config",
+            "--client-net",
+            "tcp100",
+            "--form",
+            form,
+            "--per-node",
+        ])
+        .args([
+            "--client-addresses",
+            "10.95.0.0",
+            "--router-addresses",
+            "10.96.0.0",
+        ])
+        .args(["--check-interval", CHECKS[0], "--ping-timeout", CHECKS[1]])
+        .arg("--machine")
+        .arg(path("machine.yaml"))
+        .arg("--servers")
+        .arg(path("servers.csv"))
+        .arg("-o")
+        .arg(path("plan"))
+        .output()
+        .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        for bridge in ["clients", "servers"] {
+            lab.ip("switch", &["link", "add", bridge, "type", "bridge"]);
+            lab.ip("switch", &["link", "set", bridge, "up"]);
+        }
+        let mut nodes = Vec::new();
+        for (room, towards_clients, towards_servers) in SITE {
+            for (bridge, address) in [("clients", towards_clients), ("servers", towards_servers)] {
+                let Some(address) = address else { continue };
+                let (interface, address) = (format!("{bridge}0"), format!("{address}/16"));
+                let end = End {
+                    room,
+                    interface: &interface,
+                    address: &address,
+                };
+                lab.plug(&end, ["switch", bridge, &format!("{bridge}-{room}")]);
+            }
+            let document = path("plan").join("nodes").join(format!("{room}.yaml"));
+            let socket = socket(directory.path(), room);
+            let [document, socket] = [&document, &socket].map(|path| path.to_str().unwrap());
+            nodes.push(lab.start(room, &["node", "--config", document, "--control", socket]));
+        }
+        let plan = fs::read_to_string(path("plan/nodes/c1.yaml")).unwrap();
+        let config = lnet_config::parse(&plan).unwrap();
+        let first = config
+            .routes
+            .iter()
+            .min_by_key(|route| route.priority)
+            .unwrap();
+        let gateway = match config.rules.rules().first() {
+            Some(rule) => rule
+                .to_string()
+                .split("--rte ")
+                .nth(1)
+                .unwrap()
+                .split('@')
+                .next()
+                .unwrap()
+                .to_owned(),
+            None => first
+                .gateway
+                .to_string()
+                .split('@')
+                .next()
+                .unwrap()
+                .to_owned(),
+        };
+        let of = |(name, near, _): &(&str, Option<&str>, Option<&str>)| {
+            (*near == Some(gateway.as_str())).then(|| (*name).to_owned())
+        };
+        Some(Self {
+            primary: SITE.iter().find_map(of).unwrap(),
+            client: format!("10.95.0.1@{}", first.gateway.net()),
+            lab,
+            directory,
+            _nodes: nodes,
+        })
+    }
+
+    /// Pings in both directions until a time has passed. Returns when pings that failed began, from the start on.
+    fn watch(&self, time: Duration) -> Vec<Duration> {
+        let start = Instant::now();
+        let lost_from = |room: &str, to: &str| {
+            let mut lost = Vec::new();
+            while start.elapsed() < time {
+                let began = start.elapsed();
+                if !ping_nid(&self.lab, self.directory.path(), room, to) {
+                    lost.push(began);
+                }
+            }
+            lost
+        };
+        // A thread for each direction: a ping that is lost takes two seconds.
+        std::thread::scope(|scope| {
+            let requests = scope.spawn(|| lost_from("c1", "10.96.0.201@tcp201"));
+            let mut lost = lost_from("oss1", &self.client);
+            lost.extend(requests.join().unwrap());
+            lost
+        })
+    }
+
+    /// The client-side adapter of the primary falls silent, its link up all the time, and returns.
+    fn return_after_silence(&self) -> Vec<Duration> {
+        let port = format!("clients-{}", self.primary);
+        self.lab.ip("switch", &["link", "set", &port, "nomaster"]);
+        let _during = self.watch(SILENCE);
+        self.lab
+            .ip("switch", &["link", "set", &port, "master", "clients"]);
+        self.watch(WATCHED)
+    }
+}
+
+fn returns(form: &str) {
+    if std::env::var_os("FINERAIL_LONG").is_none_or(|value| value != "1") {
+        println!("{RETURNS} returns take 20 minutes: FINERAIL_LONG=1 runs them");
+        return;
+    }
+    let Some(site) = Planned::start(form) else {
+        return;
+    };
+    let healthy = site.watch(Duration::from_secs(5));
+    assert!(healthy.is_empty(), "before any failure: {healthy:?}");
+    for number in 1..=RETURNS {
+        let lost = site.return_after_silence();
+        println!("return {number}: lost pings began at {lost:?}");
+        assert!(
+            lost.iter().all(|began| *began <= RETURN),
+            "return {number}: {lost:?}"
+        );
+    }
+}
+
+#[test]
+fn twenty_returns_with_slot_nets_lose_no_more_than_the_plan_states() {
+    returns("slot-nets");
+}
+
+#[test]
+fn twenty_returns_in_the_multi_rail_form_lose_no_more_than_the_plan_states() {
+    returns("multi-rail");
 }

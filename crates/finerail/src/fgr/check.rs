@@ -186,7 +186,11 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "  a client, a server, or the adapter of one: its own messages until it is repaired"
     )?;
-    writeln!(out, "parts that return are used again within {interval} s")?;
+    writeln!(
+        out,
+        "parts that return are used again within {interval} s; what is sent in the first 2 s after the return of a silent \
+         adapter may be lost"
+    )?;
     start(report, out)
 }
 
@@ -287,7 +291,10 @@ fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {
     writeln!(out, "roll-out, nodes of a step in any order:")?;
     for (number, step) in (1..).zip(&order.steps) {
         let (nodes, role) = (step.nodes, step.role.name());
-        writeln!(out, "  {number}. {nodes} {role}s")?;
+        match &step.class {
+            Some(class) => writeln!(out, "  {number}. {nodes} {role}s of {class}")?,
+            None => writeln!(out, "  {number}. {nodes} {role}s")?,
+        }
     }
     let open: Vec<&Finding> = order.open.iter().collect();
     list("error: during the roll-out", &open, out)

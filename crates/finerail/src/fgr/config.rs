@@ -10,7 +10,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use fgr::config::{
-    BackupPriority, Form, ModprobeRefusal, Scheme, Server, Site, Slots, Timing, read_servers,
+    BackupPriority, Form, ModprobeRefusal, NetTunables, Scheme, Server, Site, Slots, Timing,
+    read_servers,
 };
 use fgr::{Machine, Plan};
 use lnet_types::Net;
@@ -77,6 +78,13 @@ pub(crate) struct SchemeArgs {
     /// The address before that of the first synthetic server
     #[arg(long, value_name = "ADDRESS", default_value = "10.3.0.0")]
     server_addresses: Ipv4Addr,
+    /// Tunables of the clients' nets on all their nodes, those of LNet and of the LND:
+    /// peer_credits=32,credits=1024,conns_per_peer=4
+    #[arg(long, value_name = "NAME=N,...")]
+    client_tunables: Option<NetTunables>,
+    /// The same of the servers' nets: peer_credits=32,peercredits_hiw=16,concurrent_sends=64
+    #[arg(long, value_name = "NAME=N,...")]
+    server_tunables: Option<NetTunables>,
     /// The form of the configuration: how clients use only their own routers
     #[arg(long, value_enum, value_name = "FORM", default_value_t = FormArg::SlotNets)]
     form: FormArg,
@@ -159,7 +167,15 @@ impl SchemeArgs {
     /// synthetic, and a note on standard error says so.
     pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
         let servers = self.servers(machine)?;
-        Ok(Site::new(machine, plan, &self.scheme(), &servers)?)
+        let mut site = Site::new(machine, plan, &self.scheme(), &servers)?;
+        let is_behind = |net: Net| machine.nets.iter().any(|entry| entry.net == net);
+        if let Some(tunables) = &self.client_tunables {
+            site.tune(tunables, |net| !is_behind(net))?;
+        }
+        if let Some(tunables) = &self.server_tunables {
+            site.tune(tunables, is_behind)?;
+        }
+        Ok(site)
     }
 
     fn servers(&self, machine: &Machine) -> anyhow::Result<Vec<Server>> {

@@ -41,6 +41,11 @@ impl Live<'_> {
         differences(&self.class.document(), &self.running)
     }
 
+    fn is_in(&self, step: &Step) -> bool {
+        let class = step.class.as_ref();
+        self.class.role == step.role && class.is_none_or(|class| *class == self.class.name)
+    }
+
     fn name(&self) -> String {
         format!("{} ({})", self.node.name, self.class.name)
     }
@@ -135,21 +140,24 @@ fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
     for loss in &order.open {
         writeln!(io::stderr(), "warning: during the roll-out: {loss}")?;
     }
-    for (number, Step { role, .. }) in (1..).zip(order.steps) {
+    for (number, step) in (1..).zip(&order.steps) {
         let mut count = 0;
-        for live in nodes.iter_mut().filter(|live| live.class.role == role) {
+        for live in nodes.iter_mut().filter(|live| live.is_in(step)) {
             change(live)?;
             count += 1;
         }
         // A node of the step may have changed while the others did.
-        for live in nodes.iter_mut().filter(|live| live.class.role == role) {
+        for live in nodes.iter_mut().filter(|live| live.is_in(step)) {
             live.running = configuration(live.socket)?;
             as_planned(live)?;
         }
+        if count == 0 && step.class.is_some() {
+            continue;
+        }
+        let role = step.role.name();
         writeln!(
             io::stdout(),
-            "step {number}: {count} {}s are as planned",
-            role.name()
+            "step {number}: {count} {role}s are as planned"
         )?;
     }
     Ok(ExitCode::SUCCESS)

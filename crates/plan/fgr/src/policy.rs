@@ -65,7 +65,7 @@ pub enum Policy {
         by: Metric,
     },
     /// For each net, the assignment with the lowest total distance in which router loads differ by
-    /// at most one client.
+    /// at most one client. If some routers serve several nets, the loads over all nets are balanced.
     Balanced {
         /// The measure of distance.
         by: Metric,

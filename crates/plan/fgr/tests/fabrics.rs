@@ -108,6 +108,34 @@ proptest! {
     }
 
     #[test]
+    fn nodes_with_several_interfaces_use_all_of_them_equally(
+        (g, s, ports) in (1_u16..5, 2_u16..6).prop_flat_map(|(g, s)| (Just(g), Just(s), 2..=s)),
+        valiant: bool,
+        a: u32,
+        b: u32,
+    ) {
+        let routing = if valiant { Routing::Valiant } else { Routing::Minimal };
+        let one = dragonfly(g, s, 2);
+        let several = Fabric::Dragonfly(one.clone().with_ports(ports).unwrap(), routing);
+        let (a, b) = (Vertex(a % one.vertices()), Vertex(b % one.vertices()));
+        let port = |switch: Vertex, port: u16| one.switch(one.group(switch), (switch.0 as u16 % s + port) % s).unwrap();
+        let mut expected = BTreeMap::new();
+        for (from, to) in (0..ports).flat_map(|i| (0..ports).map(move |j| (i, j))) {
+            one.walk(port(a, from), port(b, to), routing, &mut |link, share| {
+                *expected.entry(link).or_insert(0.0) += share / f64::from(ports * ports);
+            });
+        }
+        let found = loads(&several, a, b);
+        prop_assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        for (link, share) in &found {
+            prop_assert!((share - expected[link]).abs() < 1e-9);
+        }
+        if let Fabric::Dragonfly(several, _) = &several {
+            prop_assert!(found.keys().all(|&link| several.may_carry(a, b, link, routing)));
+        }
+    }
+
+    #[test]
     fn both_ends_of_a_global_link_agree(g in 2_u16..7, s in 1_u16..6, l in 1_u16..5) {
         let dragonfly = dragonfly(g, s, l);
         for (a, b) in (0..g).flat_map(|a| (0..g).map(move |b| (a, b))).filter(|(a, b)| a != b) {
@@ -231,6 +259,8 @@ fn a_path_has_only_links_that_may_carry_it_and_each_link_has_a_name_of_its_own()
     for (from, to) in (0..20).flat_map(|a| (0..20).map(move |b| (Vertex(a), Vertex(b)))) {
         for link in loads(&fabric, from, to).into_keys() {
             assert!(small.may_carry(from, to, link, Routing::Minimal));
+            assert!(small.may_touch(from, false, link, Routing::Minimal));
+            assert!(small.may_touch(to, true, link, Routing::Minimal));
         }
         let links = (0..small.link_slots()).map(Link);
         excluded += links

@@ -9,9 +9,11 @@ use std::net::Ipv4Addr;
 
 use fgr::check::check;
 use fgr::config::{
-    BackupPriority, Form, NodeRole, Scheme, Server, Site, SiteError, Slots, Timing, read_servers,
+    BackupPriority, Form, NetTunables, NodeRole, Scheme, Server, Site, SiteError, Slots, Timing,
+    read_servers,
 };
 use fgr::{Machine, Options, Policy, assign, failed, read_machine};
+use lnet_types::{LndType, Net};
 
 /// Two gateways between Slingshot (two NICs of 25 GB/s) and InfiniBand (one of 50, one of 25).
 const SITE: &str = "\
@@ -221,4 +223,39 @@ fn contradictions_of_names_and_addresses_have_their_lines() {
         matches!(error, SiteError::AddressTwice { nodes: [3, 1], .. }),
         "{error}"
     );
+}
+
+#[test]
+fn nets_have_the_given_tunables_in_both_forms_and_refuse_those_of_other_lnds() {
+    let machine = read_machine("m", SITE).unwrap();
+    let mut site = site(&machine, &scheme(Form::SlotNets)).unwrap();
+    let is_behind = |net: Net| net.lnd == LndType::O2IB;
+    let given = "peer_credits=32,credits=1024,peercredits_hiw=16,conns_per_peer=4";
+    site.tune(&given.parse().unwrap(), is_behind).unwrap();
+    for role in [NodeRole::Router, NodeRole::Server] {
+        let class = site
+            .classes
+            .iter()
+            .find(|class| class.role == role)
+            .unwrap();
+        let (yaml, options) = (class.yaml(), class.modprobe(Timing::PLANNED).unwrap());
+        for pair in given.split(',') {
+            assert!(yaml.contains(&pair.replace('=', ": ")), "{yaml}");
+            // The module has another name for this one.
+            let option = pair.replace("peercredits_hiw", "peer_credits_hiw");
+            assert!(
+                options.contains(&format!("options ko2iblnd {option}\n")),
+                "{options}"
+            );
+        }
+    }
+    let client = &site.classes[0];
+    assert!(client.role == NodeRole::Client && !client.yaml().contains("peer_credits"));
+
+    let refused = site.tune(&given.parse().unwrap(), |net| !is_behind(net));
+    let text = refused.unwrap_err().to_string();
+    assert!(text.starts_with("tunables of tcp101: "), "{text}");
+    for wrong in ["", "credits", "credits=-1", "credits=1,,", "a b=1"] {
+        assert!(wrong.parse::<NetTunables>().is_err(), "{wrong}");
+    }
 }

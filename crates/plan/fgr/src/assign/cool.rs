@@ -159,8 +159,13 @@ impl<'a> State<'a> {
     /// written message that crosses the link already has the router's position in the earlier
     /// dimensions; a read message still has the router's position in the later dimensions.
     fn may_cross(&self, router: Vertex, (traffic, link): Hot) -> bool {
-        let Fabric::Grid(grid, _) = &self.context.machine.fabric else {
-            return true;
+        let grid = match &self.context.machine.fabric {
+            Fabric::Grid(grid, _) => grid,
+            Fabric::Dragonfly(dragonfly, routing) => {
+                let is_end = traffic == Traffic::Write;
+                return dragonfly.may_touch(router, is_end, link, *routing);
+            }
+            Fabric::FatTree(_) => return true,
         };
         let link = grid.describe(link);
         let dimensions = match traffic {
@@ -270,18 +275,21 @@ impl<'a> State<'a> {
         let crosses = |client: usize, sink: usize| {
             may[sink] && self.part(share, (site_of[client], sink), hot) > 0.0
         };
-        let mut users: Vec<Vec<usize>> = vec![Vec::new(); routers];
+        let mut clients: Vec<Vec<usize>> = vec![Vec::new(); routers];
         for (client, &slot) in share.own.slots.iter().enumerate() {
-            let slot = usize::from(slot);
-            if crosses(client, slot) {
-                users[slot].push(client);
-            }
+            clients[usize::from(slot)].push(client);
         }
-        for (from, users) in users
-            .iter()
-            .enumerate()
-            .filter(|(_, users)| !users.is_empty())
-        {
+        let users = |slot: usize| {
+            clients[slot]
+                .iter()
+                .copied()
+                .filter(move |&c| crosses(c, slot))
+        };
+        for from in (0..routers).filter(|&from| may[from]) {
+            let users: Vec<usize> = users(from).collect();
+            if users.is_empty() {
+                continue;
+            }
             for to in (0..routers).filter(|&to| to != from) {
                 let mut leaving: Vec<(i64, usize)> = users
                     .iter()
@@ -291,14 +299,16 @@ impl<'a> State<'a> {
                 if leaving.is_empty() {
                     continue;
                 }
-                let slots = share.own.slots.iter().enumerate();
-                let others = slots
-                    .filter(|(_, slot)| usize::from(**slot) == to)
-                    .map(|(c, _)| c);
+                let others = clients[to].iter().copied();
                 let mut coming: Vec<(i64, usize)> = others
                     .filter(|&c| !crosses(c, from))
                     .map(|c| (dearer(c, from), c))
                     .collect();
+                // Of the many that may come only as many as leave are needed.
+                if coming.len() > leaving.len() {
+                    coming.select_nth_unstable(leaving.len());
+                    coming.truncate(leaving.len());
+                }
                 leaving.sort_unstable();
                 coming.sort_unstable();
                 let both = leaving.iter().zip(&coming);

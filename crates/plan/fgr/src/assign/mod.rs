@@ -3,6 +3,7 @@
 mod cool;
 mod nearest;
 mod optimal;
+mod rooms;
 mod slices;
 mod strict;
 
@@ -52,6 +53,8 @@ struct Context<'a> {
     domains: Vec<u16>,
     /// Usable routers of each net, in order of slot.
     usable: Vec<Vec<u16>>,
+    /// Clients of each usable router of each net if all router nodes are loaded equally, rounded down.
+    rooms: Vec<Vec<u32>>,
     /// Usable routers of each module, with their nets.
     on_net: Vec<Vec<(u16, u16)>>,
     /// Vertices with clients.
@@ -85,6 +88,7 @@ impl<'a> Context<'a> {
             on_net: modules
                 .map(|module| of_module(module.routers.clone()))
                 .collect(),
+            rooms: rooms::rooms(machine, &usable),
             usable,
             sites,
             site_of,

@@ -20,8 +20,8 @@ pub(super) struct Share {
     pub(super) slots: Vec<u16>,
 }
 
-/// Returns the assignment with the lowest total distance in which router loads differ by at most
-/// one client.
+/// Returns the assignment with the lowest total distance in which router nodes are loaded equally: the
+/// loads of a net's routers differ by at most one client, unless some of them also serve other nets.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {
     let policy = Policy::Balanced { by };
     let shares = balanced_shares(context, by, policy)?;
@@ -78,14 +78,12 @@ fn is_large(policy: Policy, places: usize, routers: usize) -> bool {
 
 /// Does the same as [`balanced_slots`] for more pairs of sites and routers than fit in a table.
 fn large_slots(context: &Context<'_>, net: usize, by: Metric, places: &Places) -> Option<Vec<u16>> {
-    let (clients, count) = (context.site_of.len(), context.usable[net].len());
     let supplies: Vec<u32> = context.sites.iter().map(|site| site.clients).collect();
-    // Clients are numbered in 32 bits, routers in 16.
-    let base = vec![(clients / count) as u32; count];
+    let base = &context.rooms[net];
     let problem = Large {
         supplies: &supplies,
-        base: &base,
-        extra: (clients % count) as u32,
+        base,
+        extra: extra(context, net),
     };
     let costs = router_costs(context, net, by);
     let rows = |sites: std::ops::Range<usize>, visit: &mut dyn FnMut(usize, &[u32])| {
@@ -97,10 +95,10 @@ fn large_slots(context: &Context<'_>, net: usize, by: Metric, places: &Places) -
     Some(places.hand_out(&phases::solve(&problem, &rows)?))
 }
 
-/// Returns sets of nets whose routers have the same vertices and share failure domains in the same
-/// way, slot by slot. The best assignment for one net of a set is the best for all of the set.
+/// Returns sets of nets whose routers have the same vertices and rooms and share failure domains in the
+/// same way, slot by slot. The best assignment for one net of a set is the best for all of the set.
 pub(super) fn nets_by_places(context: &Context<'_>) -> Vec<Vec<usize>> {
-    let mut found: BTreeMap<Vec<(u32, usize)>, Vec<usize>> = BTreeMap::new();
+    let mut found: BTreeMap<Vec<(u32, usize, u32)>, Vec<usize>> = BTreeMap::new();
     for net in context.data_nets() {
         let domains = context.usable[net]
             .iter()
@@ -109,7 +107,7 @@ pub(super) fn nets_by_places(context: &Context<'_>) -> Vec<Vec<usize>> {
         let place = |(slot, &router): (usize, &u16)| {
             let vertex = context.machine.routers[usize::from(router)].vertex;
             let first = domains.iter().position(|&domain| domain == domains[slot]);
-            (vertex.0, first.unwrap_or(slot))
+            (vertex.0, first.unwrap_or(slot), context.rooms[net][slot])
         };
         let key = context.usable[net].iter().enumerate().map(place).collect();
         found.entry(key).or_default().push(net);
@@ -132,23 +130,30 @@ fn balanced_slots(
     places.hand_out(&pieces.unwrap_or_default())
 }
 
-/// Returns the router of each client, with loads that differ by at most one client.
+/// The problem whose solution gives each client a router, with equal loads of router nodes.
 fn equal_loads(context: &Context<'_>, net: usize, by: Metric, vertices: &[Vertex]) -> Transport {
     let routers = router_vertices(context, net);
-    // Clients are numbered in 32 bits, routers in 16.
-    let (clients, count) = (context.site_of.len() as u32, routers.len() as u32);
     let fabric = &context.machine.fabric;
     let mut costs = columns(fabric, by, &routers, vertices);
     if !matches!(fabric, Fabric::Grid(..)) {
+        // Clients are numbered in 32 bits.
+        let clients = context.site_of.len() as u32;
         break_ties(&mut costs, (&routers, vertices), clients);
     }
     Transport {
         supplies: context.sites.iter().map(|site| site.clients).collect(),
         costs,
-        base: vec![clients / count; routers.len()],
-        extra: clients % count,
+        base: context.rooms[net].clone(),
+        extra: extra(context, net),
         sides: None,
     }
+}
+
+/// Clients beyond the rooms of a net's routers, fewer than routers.
+fn extra(context: &Context<'_>, net: usize) -> u32 {
+    let rooms: u32 = context.rooms[net].iter().sum();
+    // Clients are numbered in 32 bits, and no rooms exceed them.
+    (context.site_of.len() as u32).saturating_sub(rooms)
 }
 
 /// Scales the costs and adds a number below [`TIES`] to each, which spreads clients over routers at

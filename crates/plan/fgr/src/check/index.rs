@@ -236,20 +236,22 @@ impl<'a> Index<'a> {
     /// Returns the routers that messages of a party to a net may cross: its gateways and, behind
     /// those that are not on the net, their gateways.
     pub(super) fn on_the_way(&self, party: &Party<'_>, net: Net) -> BTreeSet<usize> {
-        let gateways = |party: &Party<'_>| -> Vec<usize> {
-            let routes = party.routes(net).iter();
-            let found = routes.filter_map(|route| self.by_nid.get(&route.gateway));
-            found.copied().collect()
-        };
         let mut found = BTreeSet::new();
-        let mut open = gateways(party);
+        let mut open: Vec<usize> = self.next(party, net).into_iter().collect();
         while let Some(number) = open.pop() {
             let router = &self.nodes[number];
             if found.insert(number) && router.nid_on(net).is_none() {
-                open.extend(gateways(&router.party));
+                open.extend(self.next(&router.party, net));
             }
         }
         found
+    }
+
+    /// Returns the routers by which a party has routes to a net.
+    pub(super) fn next(&self, party: &Party<'_>, net: Net) -> BTreeSet<usize> {
+        let routes = party.routes(net).iter();
+        let found = routes.filter_map(|route| self.by_nid.get(&route.gateway));
+        found.copied().collect()
     }
 
     /// Returns whether an interface of a router works.

@@ -34,6 +34,7 @@ mod index;
 mod onward;
 mod passage;
 mod rollout;
+mod staged;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! Each router chooses by what it believes to be down, and the message then meets what is down. All
-//! paths that equal routes allow are followed; each pair of a router and its predecessor once.
+//! paths that equal routes allow are followed; each router once, or once for each predecessor to which
+//! it could give the message back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::Net;
 
@@ -42,16 +43,23 @@ pub(super) struct Journey {
 }
 
 impl Journey {
-    /// Follows a message that has arrived at a router.
-    pub(super) fn follow(index: &Index<'_>, trip: Trip<'_>, router: usize) -> Self {
+    /// Follows a message that has arrived at any of these routers.
+    pub(super) fn follow(
+        index: &Index<'_>,
+        trip: Trip<'_>,
+        routers: impl IntoIterator<Item = usize>,
+    ) -> Self {
         let mut walk = Walk {
             index,
             trip,
             journey: Self::default(),
             path: Vec::new(),
+            next: BTreeMap::new(),
             known: BTreeSet::new(),
         };
-        walk.at(router, None);
+        for router in routers {
+            walk.at(router, None);
+        }
         walk.journey
     }
 }
@@ -61,6 +69,8 @@ struct Walk<'a> {
     trip: Trip<'a>,
     journey: Journey,
     path: Vec<usize>,
+    /// The routers by which a router has routes.
+    next: BTreeMap<usize, BTreeSet<usize>>,
     /// Routers, each with the router that the message came from, that were followed already.
     known: BTreeSet<(usize, Option<usize>)>,
 }
@@ -73,6 +83,10 @@ impl Walk<'_> {
         if self.path.contains(&number) || self.path.len() >= HOPS_MAX {
             return self.lose(Loss::Circle { router: name() });
         }
+        // Where the message came from counts only if the router could give it back.
+        let next = self.next.entry(number);
+        let next = next.or_insert_with(|| self.index.next(&router.party, self.trip.target));
+        let from = from.filter(|from| next.contains(from));
         if !self.known.insert((number, from)) {
             return;
         }

@@ -11,7 +11,7 @@
 //! arrives if the request arrived: the interfaces are the same, and the sender has the route. In a
 //! chain of routers, the last router chooses the way back like any sender.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::{Net, Nid};
 
@@ -101,8 +101,26 @@ impl Conversation<'_> {
             view,
             real,
         };
-        let mut gateways = passages.gateways.iter();
-        gateways.find_map(|&gateway| loss(index, gateway, from, trip))
+        let mut chained: BTreeMap<Net, BTreeSet<usize>> = BTreeMap::new();
+        for &gateway in &passages.gateways {
+            let Some(router) = index.router(gateway) else {
+                continue;
+            };
+            if !index.takes(from.class, gateway, real) {
+                let router = router.name.to_owned();
+                return Some(Loss::NotForwarded { router });
+            }
+            if router.nid_on(target).is_none() {
+                chained
+                    .entry(gateway.net())
+                    .or_default()
+                    .insert(router.number);
+            } else if let Some(loss) = delivered(index, router, trip, gateway.net()) {
+                return Some(loss);
+            }
+        }
+        let mut chained = chained.into_iter();
+        chained.find_map(|(origin, firsts)| onward(index, firsts, origin, (from, trip)))
     }
 
     /// Returns the routers that messages cross if nothing has failed.
@@ -124,32 +142,29 @@ impl Conversation<'_> {
         let first = gateways.filter_map(|&gateway| index.router(gateway));
         let crossed = first.flat_map(|router| match router.nid_on(target) {
             Some(_) => BTreeSet::from([router.number]),
-            None => Journey::follow(index, trip, router.number).crossed,
+            None => Journey::follow(index, trip, [router.number]).crossed,
         });
         crossed.collect()
     }
 }
 
-fn loss(index: &Index<'_>, gateway: Nid, from: &Party<'_>, trip: Trip<'_>) -> Option<Loss> {
-    let (router, origin) = (index.router(gateway)?, gateway.net());
-    if !index.takes(from.class, gateway, trip.real) {
-        let router = router.name.to_owned();
-        return Some(Loss::NotForwarded { router });
-    }
-    if router.nid_on(trip.target).is_some() {
-        return delivered(index, router, trip, origin);
-    }
-    let there = Journey::follow(index, trip, router.number);
-    let last = there.last.iter().map(|&last| index.numbered(last));
+/// Returns why messages from `origin` that have arrived at these routers of chains are lost, or their responses.
+fn onward(
+    index: &Index<'_>,
+    firsts: BTreeSet<usize>,
+    origin: Net,
+    (from, trip): (&Party<'_>, Trip<'_>),
+) -> Option<Loss> {
+    let there = Journey::follow(index, trip, firsts);
+    let mut last = there.last.iter().map(|&last| index.numbered(last));
+    let undelivered = || last.find_map(|last| delivered(index, last, trip, origin));
     let back = Trip {
         to: from,
         target: origin,
         ..trip
     };
-    let mut ends = last.filter_map(|last| {
-        delivered(index, last, trip, origin).or_else(|| answer(index, last, back, trip.target))
-    });
-    there.loss.or_else(|| ends.next())
+    let loss = there.loss.or_else(undelivered);
+    loss.or_else(|| answer(index, there.last, back, trip.target))
 }
 
 /// Returns why a receiver does not get messages from `origin` by this last router.
@@ -170,9 +185,9 @@ fn delivered(index: &Index<'_>, last: &Router<'_>, trip: Trip<'_>, origin: Net) 
     }
 }
 
-/// Returns why the response that the last router of a request gets is lost on its way back.
-fn answer(index: &Index<'_>, last: &Router<'_>, back: Trip<'_>, origin: Net) -> Option<Loss> {
-    let journey = Journey::follow(index, back, last.number);
+/// Returns why responses that the last routers of requests get are lost on their way back.
+fn answer(index: &Index<'_>, lasts: BTreeSet<usize>, back: Trip<'_>, origin: Net) -> Option<Loss> {
+    let journey = Journey::follow(index, back, lasts);
     let firsts = journey.last.iter().map(|&first| index.numbered(first));
     let mut ends = firsts.filter_map(|first| delivered(index, first, back, origin));
     let loss = journey.loss.or_else(|| ends.next())?;

@@ -7,19 +7,24 @@
 //!
 //! During a step each node of the step is old or new; nodes of earlier steps are new, those of
 //! later steps old. Every pair is checked in every such mixture. A router that is being changed
-//! counts as a failed one, which the check of single failures covers.
+//! counts as a failed one, which the check of single failures covers. Routers of chains change
+//! class by class (`staged`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::index::{Index, Party, State, parties};
+use crate::check::staged::{is_chained, staged};
 use crate::check::{Direction, Finding, When, conversations, lost, unreachable};
 use crate::config::{Class, NodeRole, Site};
 
 /// One step of a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Role of the nodes whose configuration changes.
     pub role: NodeRole,
+    /// If only the nodes of one class change: its name in the new site, or in the old one if the
+    /// nodes are removed. Routers of chains change class by class.
+    pub class: Option<String>,
     /// Number of nodes that change.
     pub nodes: usize,
 }
@@ -28,7 +33,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
     /// The steps.
-    pub steps: [Step; 3],
+    pub steps: Vec<Step>,
     /// Losses during the rollout that neither the old nor the new site has; empty if the order is
     /// safe.
     pub open: Vec<Finding>,
@@ -51,6 +56,9 @@ const ORDERS: [[NodeRole; 3]; 6] = {
 /// An `old` site without nodes stands for a site without routes.
 #[must_use]
 pub fn rollout(old: &Site, new: &Site) -> Rollout {
+    if is_chained(old) || is_chained(new) {
+        return staged(old, new);
+    }
     let change = Change::new(old, new);
     let mut best: Option<Rollout> = None;
     for order in ORDERS {
@@ -64,14 +72,16 @@ pub fn rollout(old: &Site, new: &Site) -> Rollout {
         {
             let steps = order.map(|role| Step {
                 role,
+                class: None,
                 nodes: change.changed.get(&role).copied().unwrap_or(0),
             });
+            let steps = steps.to_vec();
             best = Some(Rollout { steps, open });
         }
     }
     // There are six orders, so one is the best.
     best.unwrap_or(Rollout {
-        steps: ORDERS[0].map(|role| Step { role, nodes: 0 }),
+        steps: Vec::new(),
         open: Vec::new(),
     })
 }
@@ -184,7 +194,7 @@ fn in_step(pairs: &BTreeSet<Pair>, own: usize, step: usize) -> BTreeSet<usize> {
     pairs.iter().flat_map(of).flatten().collect()
 }
 
-fn on_every_net(
+pub(super) fn on_every_net(
     index: &Index<'_>,
     client: &Party<'_>,
     server: &Party<'_>,

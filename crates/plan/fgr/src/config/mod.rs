@@ -30,6 +30,7 @@ mod scheme;
 mod siblings;
 mod slot_routers;
 mod text;
+mod tunables;
 
 use lnet_config::Config;
 use lnet_policy::Rule;
@@ -45,6 +46,7 @@ pub use nids::Nids;
 pub use rules::read_udsp;
 pub use scheme::{BackupPriority, Form, Scheme, Server, Slots, Timing};
 pub use text::ModprobeRefusal;
+pub use tunables::NetTunables;
 
 pub(crate) use interfaces::numbered;
 pub(crate) use nids::address;
@@ -260,6 +262,14 @@ pub enum SiteError {
         .0.check_interval, .0.ping_timeout
     )]
     Timing(Timing),
+    /// A net does not have a tunable, or not with this value.
+    #[error("tunables of {net}: {reason}")]
+    Tunables {
+        /// The net.
+        net: Net,
+        /// Why the value is refused.
+        reason: String,
+    },
     /// An LND type has no written form, so that no file can hold it.
     #[error("{0} cannot be written into a configuration")]
     NoName(Net),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use lnet_config::modprobe::ModuleOptions;
 use lnet_config::{Config, Globals};
 use thiserror::Error;
 
@@ -48,6 +49,9 @@ pub enum ModprobeRefusal {
     /// The class has selection rules, which only `lnetctl udsp` sets.
     #[error("selection rules cannot be module parameters")]
     Rules,
+    /// The nets of one LND have different tunables, or tunables that its module does not have.
+    #[error("{0}")]
+    Tunables(String),
 }
 
 impl ModprobeRefusal {
@@ -86,6 +90,7 @@ impl Class {
             let routes = fits("routes", routes(&self.config))?;
             let _ = writeln!(text, "options lnet routes=\"{routes}\"");
         }
+        text += &of_lnds(&self.config)?;
         let mut others = parameters(&self.config);
         others.extend(timing.parameters());
         let _ = writeln!(text, "options lnet {}", others.join(" "));
@@ -130,6 +135,27 @@ fn networks(config: &Config) -> String {
         format!("{}({})", net.net, interfaces.join(","))
     });
     nets.collect::<Vec<_>>().join(",")
+}
+
+/// The lines for the modules of LNDs whose interfaces have tunables.
+fn of_lnds(config: &Config) -> Result<String, ModprobeRefusal> {
+    let nets = Config {
+        nets: config.nets.clone(),
+        ..Config::default()
+    };
+    let (options, notes) = ModuleOptions::from_config(&nets);
+    if let Some(note) = notes.into_iter().next() {
+        return Err(ModprobeRefusal::Tunables(note));
+    }
+    let lines = options.others.iter();
+    Ok(lines
+        .map(|option| {
+            format!(
+                "options {} {}={}\n",
+                option.module, option.name, option.value
+            )
+        })
+        .collect())
 }
 
 fn routes(config: &Config) -> String {

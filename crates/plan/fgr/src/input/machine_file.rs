@@ -257,6 +257,7 @@ fn dragonfly(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {
     let links_per_pair = fields.parsed("links-per-pair", COUNT, problems);
     let local_capacity = fields.parsed("local-capacity", "GB/s", problems);
     let global_capacity = fields.parsed("global-capacity", "GB/s", problems);
+    let ports = fields.parsed_or("ports", COUNT, 1, problems);
     let size = DragonflySize {
         groups: groups?,
         switches: switches?,
@@ -266,7 +267,8 @@ fn dragonfly(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {
         local_cost: weight(fields, "local-cost", problems),
         global_cost: weight(fields, "global-cost", problems),
     };
-    Some(Dragonfly::new(size).map(|dragonfly| Fabric::Dragonfly(dragonfly, routing)))
+    let made = Dragonfly::new(size).and_then(|dragonfly| dragonfly.with_ports(ports));
+    Some(made.map(|dragonfly| Fabric::Dragonfly(dragonfly, routing)))
 }
 
 fn fat_tree(fields: &mut Fields<'_, '_>, problems: &mut Problems) -> Made {

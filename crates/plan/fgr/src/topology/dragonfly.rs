@@ -9,6 +9,9 @@
 //! The links of a pair leave consecutive switches, which spreads the global links of a group evenly
 //! over its switches. Both ends of a link apply the same formula, each with its own `d`.
 //!
+//! A node is attached to one switch, or by several interfaces to as many consecutive switches of its
+//! group ([`Dragonfly::with_ports`]).
+//!
 //! [`Routing::Minimal`] takes at most one local, one global and one local link. It spreads messages
 //! evenly over the links of the pair that need the fewest hops. [`Routing::Valiant`] spreads
 //! messages evenly over all other groups as intermediate groups; inside a group, over all other
@@ -50,6 +53,8 @@ pub struct DragonflySize {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dragonfly {
     size: DragonflySize,
+    /// Switches to which a node is attached.
+    ports: u16,
 }
 
 impl Dragonfly {
@@ -75,7 +80,29 @@ impl Dragonfly {
         if vertices > u64::from(MAX_VERTICES) || local + global > u64::from(MAX_LINKS) {
             return Err(TopologyError::TooLarge("the dragonfly"));
         }
-        Ok(Self { size })
+        Ok(Self { size, ports: 1 })
+    }
+
+    /// Attaches every node by this number of interfaces: to its own switch and to the switches after
+    /// it in its group. Messages use all interfaces of both ends equally. Distances are those of the
+    /// nodes' own switches.
+    ///
+    /// # Errors
+    ///
+    /// 0 interfaces, or more than a group has switches.
+    pub fn with_ports(mut self, ports: u16) -> Result<Self, TopologyError> {
+        if ports == 0 || ports > self.size.switches {
+            return Err(TopologyError::Ports(ports, self.size.switches));
+        }
+        self.ports = ports;
+        Ok(self)
+    }
+
+    /// The switches to which a node at this switch is attached.
+    fn attached(&self, switch: Vertex) -> impl Iterator<Item = Vertex> + Clone + use<> {
+        let switches = u32::from(self.size.switches);
+        let (first, own) = (switch.0 / switches * switches, switch.0 % switches);
+        (0..u32::from(self.ports)).map(move |port| Vertex(first + (own + port) % switches))
     }
 
     /// The parameters.
@@ -190,22 +217,40 @@ impl Dragonfly {
         format!("{} → {}", name(near.0), name(far.0))
     }
 
-    /// Returns whether messages from `from` to `to` may use a link: under minimal routing only links of
-    /// their two groups, and between these. A false positive is possible.
+    /// Returns whether messages from `from` to `to` may use a link: under minimal routing only links that
+    /// start at the one or end at the other, and those between their groups. A false positive is possible.
     #[must_use]
     pub fn may_carry(&self, from: Vertex, to: Vertex, link: Link, routing: Routing) -> bool {
         if routing == Routing::Valiant {
             return true;
         }
-        let ends = (u32::from(self.group(from)), u32::from(self.group(to)));
         let switches = u32::from(self.size.switches);
         if link.0 < self.first_global() {
-            let group = link.0 / switches / switches;
-            return group == ends.0 || group == ends.1;
+            let start = link.0 / switches;
+            let end = start / switches * switches + link.0 % switches;
+            if self.ports == 1 {
+                return start == from.0 || end == to.0;
+            }
+            let is_first = self.attached(from).any(|switch| switch.0 == start);
+            return is_first || self.attached(to).any(|switch| switch.0 == end);
         }
+        let ends = (u32::from(self.group(from)), u32::from(self.group(to)));
         let groups = u32::from(self.size.groups);
         let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
         (pair / groups, pair % groups) == ends
+    }
+
+    /// Returns whether messages from a switch to some other one, or to it if `is_end`, may use a link. A
+    /// false positive is possible.
+    #[must_use]
+    pub fn may_touch(&self, switch: Vertex, is_end: bool, link: Link, routing: Routing) -> bool {
+        if routing == Routing::Valiant || link.0 < self.first_global() {
+            return true;
+        }
+        let groups = u32::from(self.size.groups);
+        let pair = (link.0 - self.first_global()) / u32::from(self.size.links_per_pair.max(1));
+        let group = if is_end { pair % groups } else { pair / groups };
+        u32::from(self.group(switch)) == group
     }
 
     /// Calls `visit` for every link that messages take, with the share of the messages on that
@@ -217,9 +262,14 @@ impl Dragonfly {
         routing: Routing,
         visit: &mut dyn FnMut(Link, f64),
     ) {
-        match routing {
-            Routing::Minimal => self.minimal(from, to, 1.0, visit),
-            Routing::Valiant => self.valiant(from, to, visit),
+        let share = 1.0 / f64::from(self.ports).powi(2);
+        for from in self.attached(from) {
+            for to in self.attached(to) {
+                match routing {
+                    Routing::Minimal => self.minimal(from, to, share, visit),
+                    Routing::Valiant => self.valiant(from, to, share, visit),
+                }
+            }
         }
     }
 
@@ -266,22 +316,22 @@ impl Dragonfly {
         }
     }
 
-    fn valiant(&self, from: Vertex, to: Vertex, visit: &mut dyn FnMut(Link, f64)) {
+    fn valiant(&self, from: Vertex, to: Vertex, share: f64, visit: &mut dyn FnMut(Link, f64)) {
         let (g, h) = (self.group(from), self.group(to));
         if from == to {
             return;
         }
         if g == h {
-            self.valiant_local(from, to, g, visit);
+            self.valiant_local(from, to, share, visit);
             return;
         }
         let others = (0..self.size.groups).filter(|&other| other != g && other != h);
         let ways = others.clone().count() * usize::from(self.size.links_per_pair);
         if ways == 0 {
-            self.minimal(from, to, 1.0, visit);
+            self.minimal(from, to, share, visit);
             return;
         }
-        let share = 1.0 / ways as f64;
+        let share = share / ways as f64;
         for other in others {
             for i in 0..self.size.links_per_pair {
                 let middle = self.cross(from, g, other, i, share, visit);
@@ -290,16 +340,23 @@ impl Dragonfly {
         }
     }
 
-    fn valiant_local(&self, from: Vertex, to: Vertex, g: u16, visit: &mut dyn FnMut(Link, f64)) {
+    fn valiant_local(
+        &self,
+        from: Vertex,
+        to: Vertex,
+        share: f64,
+        visit: &mut dyn FnMut(Link, f64),
+    ) {
+        let g = self.group(from);
         let switches = (0..self.size.switches).filter_map(|switch| self.switch(g, switch));
         let others = switches.filter(|&switch| switch != from && switch != to);
         let ways = others.clone().count();
         if ways == 0 {
-            self.local(from, to, 1.0, visit);
+            self.local(from, to, share, visit);
         }
         for middle in others {
-            self.local(from, middle, 1.0 / ways as f64, visit);
-            self.local(middle, to, 1.0 / ways as f64, visit);
+            self.local(from, middle, share / ways as f64, visit);
+            self.local(middle, to, share / ways as f64, visit);
         }
     }
 }

@@ -38,4 +38,9 @@ pub enum TopologyError {
     /// There are several groups, but no links between them.
     #[error("{0} groups without links between them: links_per_pair must be at least 1")]
     Unconnected(u16),
+    /// A node has no interface, or more than its group has switches.
+    #[error(
+        "{0} interfaces of a node: at least 1, and at most one for each of the {1} switches of a group"
+    )]
+    Ports(u16, u16),
 }

@@ -1,4 +1,7 @@
-//! `finerail-bench fgr`: measures plans beside a naive loop over every client, net and link, in the same run.
+//! `finerail-bench fgr`: measures plans beside a naive loop over every client, net and link, and beside the same
+//! algorithm in C++, in the same run.
+
+mod reference;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,16 +22,20 @@ use super::verdict;
 /// The limit on the memory of the whole measurement.
 const MEMORY_TARGET_MIB: f64 = 1024.0;
 
+/// The target for plans with loads, as a multiple of the time of the same algorithm in C++.
+const CPP_TARGET: f64 = 1.2;
+
 /// The target for how many times faster than the naive loop a plan is.
 const RATIO_TARGET: f64 = 10.0;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The naive loop applies the strict rule client by client and net by net, and follows every path link by
-link, with one thread. Optima and moves use all threads; RAYON_NUM_THREADS=1 sets one thread. Of several
-rounds the fastest counts. Each time is also given as a multiple of the machine's own limit, measured in
-the same run: one thread sums up the distance of every client to every module (or to every router, if all
-are in one module). The targets are for Titan on two present-day cores.
+The naive loop applies the strict rule client by client and net by net, and follows every path link by link, with \
+one thread. With a C++ compiler (c++), the same algorithms in plain C++ run beside Finerail's strict and balanced \
+plans, all with one thread; the loads must be equal. Optima and moves use all threads; RAYON_NUM_THREADS=1 sets one \
+thread. Of several rounds the fastest counts. Each time is also given as a multiple of the machine's own limit, \
+measured in the same run: one thread sums up the distance of every client to every module (or to every router, if \
+all are in one module). The targets are for Titan on two present-day cores.
 
 Examples
   finerail-bench fgr --machine titan.map --modules modules.csv
@@ -73,6 +80,10 @@ struct Report {
     limits: Vec<Limit>,
     naive_ratio: f64,
     naive_ratio_target: f64,
+    /// The times of the strict rule and of the balanced optimum, with loads, as multiples of those of the same
+    /// algorithms in C++; absent without a compiler.
+    cpp_ratios: Option<[f64; 2]>,
+    cpp_ratio_target: f64,
     memory_mib: Option<f64>,
     memory_target_mib: f64,
 }
@@ -117,6 +128,9 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
             Some(1_000.0),
         ),
     ];
+    let beside = beside(machine, rounds, &limit)?;
+    let cpp = beside.as_ref().map(|beside| beside.1);
+    rows.extend(beside.into_iter().flat_map(|beside| beside.0));
     rows.extend(searches(machine, rounds.min(3), &limit)?);
     let mut limits = vec![limit];
     of_fugaku(rounds, &mut rows, &mut limits)?;
@@ -128,9 +142,37 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
         limits,
         naive_ratio: naive_time.as_secs_f64() / fast.as_secs_f64(),
         naive_ratio_target: RATIO_TARGET,
+        cpp_ratios: cpp,
+        cpp_ratio_target: CPP_TARGET,
         memory_mib: peak_memory_mib(),
         memory_target_mib: MEMORY_TARGET_MIB,
     })
+}
+
+/// Measures the strict rule and the balanced optimum beside the same algorithms in C++, all with one thread. Returns the
+/// rows, and the times as multiples of those of C++; `None` without C++.
+fn beside(
+    machine: &Machine,
+    rounds: u16,
+    limit: &Limit,
+) -> anyhow::Result<Option<([Row; 4], [f64; 2])>> {
+    let strict = || Ok(loads(machine, &plan(machine, Policy::STRICT)?));
+    let policy = Policy::Balanced { by: Metric::Cost };
+    let balanced = || Ok(loads(machine, &primaries(machine, policy)?));
+    let Some(cpp) = reference::times(machine, [&strict()?, &balanced()?], rounds)? else {
+        return Ok(None);
+    };
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let own = alone
+        .install(|| Ok::<_, anyhow::Error>([best(rounds, strict)?, best(rounds, balanced)?]))?;
+    let rows = [
+        limit.row("strict plan and loads, one thread", own[0], None),
+        limit.row("  the same algorithm in C++", cpp[0], None),
+        limit.row("balanced optimum and loads, one thread", own[1], None),
+        limit.row("  the same algorithm in C++", cpp[1], None),
+    ];
+    let ratio = |at: usize| own[at].as_secs_f64() / cpp[at].as_secs_f64();
+    Ok(Some((rows, [ratio(0), ratio(1)])))
 }
 
 /// Measures the balanced optimum and trial moves.
@@ -449,6 +491,18 @@ impl Report {
             table.trim_fmt(),
             verdict(ratio >= wanted)
         );
+        let policies = ["strict", "balanced"].into_iter();
+        for (policy, ratio) in policies.zip(self.cpp_ratios.into_iter().flatten()) {
+            let (wanted, met) = (
+                self.cpp_ratio_target,
+                verdict(ratio <= self.cpp_ratio_target),
+            );
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(
+                text,
+                "{policy}: {ratio:.2} × the time of the same algorithm in C++ with one thread, target ≤ {wanted}, {met}"
+            );
+        }
         for limit in &self.limits {
             let (distances, time) = (limit.distances as f64 / 1e6, limit.milliseconds);
             // Writing to a string cannot fail.
