@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lnet_types::Net;
 use tempfile::TempDir;
 
 use common::finerail;
@@ -138,6 +139,73 @@ const SITE: [(&str, Option<&str>, Option<&str>); 6] = [
     ("oss1", None, Some("10.96.0.201")),
 ];
 
+/// Writes the plan of the site, with a document for each node.
+fn plan(directory: &TempDir, form: &str) {
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("machine.yaml"), MACHINE).unwrap();
+    fs::write(path("servers.csv"), "oss1,10.96.0.201@tcp201\n").unwrap();
+    let made = finerail(["fgr", "config", "--per-node", "--form", form])
+        .args(["--client-net", "tcp100"])
+        .args(["--client-addresses", "10.95.0.0"])
+        .args(["--router-addresses", "10.96.0.0"])
+        .args(["--check-interval", CHECKS[0], "--ping-timeout", CHECKS[1]])
+        .arg("--machine")
+        .arg(path("machine.yaml"))
+        .arg("--servers")
+        .arg(path("servers.csv"))
+        .arg("-o")
+        .arg(path("plan"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+}
+
+/// Plugs a node in, and starts it with its document of the plan.
+fn start_node(
+    lab: &Lab,
+    directory: &TempDir,
+    (room, towards_clients, towards_servers): &(&str, Option<&str>, Option<&str>),
+) -> Process {
+    for (bridge, address) in [("clients", towards_clients), ("servers", towards_servers)] {
+        let Some(address) = address else { continue };
+        let (interface, address) = (format!("{bridge}0"), format!("{address}/16"));
+        let end = End {
+            room,
+            interface: &interface,
+            address: &address,
+        };
+        lab.plug(&end, ["switch", bridge, &format!("{bridge}-{room}")]);
+    }
+    let nodes = directory.path().join("plan/nodes");
+    let document = nodes.join(format!("{room}.yaml"));
+    let socket = socket(directory.path(), room);
+    let [document, socket] = [&document, &socket].map(|path| path.to_str().unwrap());
+    lab.start(room, &["node", "--config", document, "--control", socket])
+}
+
+/// The gateway that c1 takes first.
+struct FirstGateway {
+    address: String,
+    net: Net,
+}
+
+fn first_gateway(directory: &TempDir) -> FirstGateway {
+    let document = fs::read_to_string(directory.path().join("plan/nodes/c1.yaml")).unwrap();
+    let config = lnet_config::parse(&document).unwrap();
+    let routes = config.routes.iter();
+    let first = routes.min_by_key(|route| route.priority).unwrap();
+    let rule = config.rules.rules().first().map(ToString::to_string);
+    let named = rule
+        .as_deref()
+        .map(|rule| rule.split("--rte ").nth(1).unwrap());
+    let gateway = first.gateway.to_string();
+    let address = named.unwrap_or(&gateway).split('@').next().unwrap();
+    FirstGateway {
+        address: address.to_owned(),
+        net: first.gateway.net(),
+    }
+}
+
 /// A planned site that runs.
 struct Planned {
     lab: Lab,
@@ -152,86 +220,20 @@ impl Planned {
     fn start(form: &str) -> Option<Self> {
         let lab = Lab::build(&["c1", "c2", "r1", "r2", "r3", "oss1", "switch"])?;
         let directory = TempDir::new().unwrap();
-        let path = |name: &str| directory.path().join(name);
-        fs::write(path("machine.yaml"), MACHINE).unwrap();
-        fs::write(path("servers.csv"), "oss1,10.96.0.201@tcp201\n").unwrap();
-        let made = finerail([
-            "fgr",
-            "config",
-            "--client-net",
-            "tcp100",
-            "--form",
-            form,
-            "--per-node",
-        ])
-        .args([
-            "--client-addresses",
-            "10.95.0.0",
-            "--router-addresses",
-            "10.96.0.0",
-        ])
-        .args(["--check-interval", CHECKS[0], "--ping-timeout", CHECKS[1]])
-        .arg("--machine")
-        .arg(path("machine.yaml"))
-        .arg("--servers")
-        .arg(path("servers.csv"))
-        .arg("-o")
-        .arg(path("plan"))
-        .output()
-        .unwrap();
-        assert!(made.status.success(), "{made:?}");
+        plan(&directory, form);
         for bridge in ["clients", "servers"] {
             lab.ip("switch", &["link", "add", bridge, "type", "bridge"]);
             lab.ip("switch", &["link", "set", bridge, "up"]);
         }
-        let mut nodes = Vec::new();
-        for (room, towards_clients, towards_servers) in SITE {
-            for (bridge, address) in [("clients", towards_clients), ("servers", towards_servers)] {
-                let Some(address) = address else { continue };
-                let (interface, address) = (format!("{bridge}0"), format!("{address}/16"));
-                let end = End {
-                    room,
-                    interface: &interface,
-                    address: &address,
-                };
-                lab.plug(&end, ["switch", bridge, &format!("{bridge}-{room}")]);
-            }
-            let document = path("plan").join("nodes").join(format!("{room}.yaml"));
-            let socket = socket(directory.path(), room);
-            let [document, socket] = [&document, &socket].map(|path| path.to_str().unwrap());
-            nodes.push(lab.start(room, &["node", "--config", document, "--control", socket]));
-        }
-        let plan = fs::read_to_string(path("plan/nodes/c1.yaml")).unwrap();
-        let config = lnet_config::parse(&plan).unwrap();
-        let first = config
-            .routes
-            .iter()
-            .min_by_key(|route| route.priority)
-            .unwrap();
-        let gateway = match config.rules.rules().first() {
-            Some(rule) => rule
-                .to_string()
-                .split("--rte ")
-                .nth(1)
-                .unwrap()
-                .split('@')
-                .next()
-                .unwrap()
-                .to_owned(),
-            None => first
-                .gateway
-                .to_string()
-                .split('@')
-                .next()
-                .unwrap()
-                .to_owned(),
-        };
+        let nodes = SITE.iter().map(|node| start_node(&lab, &directory, node));
+        let nodes = nodes.collect();
+        let first = first_gateway(&directory);
         let of = |(name, near, _): &(&str, Option<&str>, Option<&str>)| {
-            (*near == Some(gateway.as_str())).then(|| (*name).to_owned())
+            (*near == Some(first.address.as_str())).then(|| (*name).to_owned())
         };
         Some(Self {
             primary: SITE.iter().find_map(of).unwrap(),
-            client: format!("10.95.0.1@{}", first.gateway.net()),
+            client: format!("10.95.0.1@{}", first.net),
             lab,
             directory,
             _nodes: nodes,

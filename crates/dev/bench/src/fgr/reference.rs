@@ -7,10 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use fgr::Machine;
 use fgr::evaluate::LinkLoads;
-use fgr::machine::Role;
 use fgr::topology::{Fabric, Grid, Link, Vertex};
+use fgr::{Machine, Role};
 
 const SOURCE: &str = include_str!("plan.cpp");
 
