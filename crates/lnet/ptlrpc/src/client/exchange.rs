@@ -406,7 +406,8 @@ impl Exchange {
             return;
         };
         let limit = self.limit(&pending.question);
-        if pending.sent < TIMES && !self.is_stopping && now + limit <= self.ends {
+        let fits = self.stage == Stage::Disconnecting || now + limit <= self.ends;
+        if pending.sent < TIMES && !self.is_stopping && fits {
             pending.until = now + limit;
             pending.is_to_send = true;
             if pending.question == Question::Connect {
@@ -652,7 +653,7 @@ impl Script {
         refused: Failure,
     ) -> Result<(), Failure> {
         match self {
-            Self::Log(reader) => reader.answer(status, message),
+            Self::Log(reader) => reader.answer(status, message, refused),
             Self::Knock { .. } if status != 0 => Err(refused),
             Self::Knock { has_pinged, .. } if *question == Question::Ping => {
                 *has_pinged = true;

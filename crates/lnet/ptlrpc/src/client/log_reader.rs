@@ -25,7 +25,9 @@ const BYTES_MAX: u64 = 64 << 20;
 /// The most records of a log.
 const RECORDS_MAX: u32 = 65_000;
 
+const EPERM: i32 = -1;
 const ENOENT: i32 = -2;
+const EACCES: i32 = -13;
 /// What servers answer behind the last record: `EBADR` from 2.16 on, before it `EIO`.
 const BEHIND_END: [i32; 2] = [-53, -5];
 const ESTALE: i32 = -116;
@@ -105,7 +107,12 @@ impl LogReader {
     }
 
     /// Takes the answer to the question.
-    pub(crate) fn answer(&mut self, status: i32, reply: &Message<'_>) -> Result<(), Failure> {
+    pub(crate) fn answer(
+        &mut self,
+        status: i32,
+        reply: &Message<'_>,
+        refused: Failure,
+    ) -> Result<(), Failure> {
         let opened = self.id.is_some();
         match status {
             0 => {}
@@ -121,6 +128,8 @@ impl LogReader {
                 self.start_over();
                 return Ok(());
             }
+            EPERM | EACCES => return Err(refused),
+            _ if !opened => return Err(refused),
             other => return Err(log_error(format!("the MGS answers {}", Status(other)))),
         }
         let first = reply.buffer(1).unwrap_or(View::little(&[]));

@@ -270,7 +270,7 @@ fn judge_target(target: &TargetFacts, verdict: &mut Verdict) {
     for reach in nids() {
         match reach.way {
             Way::Unreadable => verdict.add(&TARGET_BAD_NID, name, format!("'{}'", reach.nid)),
-            Way::Here => {
+            Way::Here if !reach.answers() => {
                 verdict.add(
                     &TARGET_HERE,
                     name,
@@ -280,7 +280,7 @@ fn judge_target(target: &TargetFacts, verdict: &mut Verdict) {
             _ => {}
         }
     }
-    if nids().any(|reach| matches!(reach.way, Way::Unreadable | Way::Here)) {
+    if nids().any(|reach| matches!(reach.way, Way::Unreadable | Way::Here) && !reach.answers()) {
         return;
     }
     let answers = |node: &Vec<Reach>| node.iter().any(Reach::answers);
