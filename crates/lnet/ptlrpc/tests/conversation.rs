@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use lnet_ptlrpc::client::{Ending, Exchange, Export, Limits, Service, Start, Step};
+use lnet_ptlrpc::client::{Ending, Exchange, Export, Failure, Limits, Service, Start, Step};
 use lnet_ptlrpc::opc;
 use lnet_ptlrpc::server::{LogWriter, Served, Server, Trouble};
 use lnet_types::Time;
@@ -270,6 +270,99 @@ fn server_sees_harm() {
         server.request(request.portal, request.match_bits + 128 * at as u64, &bytes);
         assert!(server.harm().len() > before, "byte {at:#x} does not matter");
     }
+}
+
+/// Answers the first requests as a healthy server would, and the one of this operation with these bytes.
+fn answered(opc: u32, replace: impl Fn(&mut Vec<u8>)) -> Exchange {
+    let mut server = Server::new(vec![mgs()]);
+    let mut exchange = reading();
+    let mut now = Time::from_secs(1);
+    for _ in 0..1000 {
+        match exchange.step(now) {
+            Step::Send(request) => {
+                let answers = server.request(request.portal, request.match_bits, &request.bytes);
+                for mut answer in answers {
+                    if server.asked.last() == Some(&opc) {
+                        replace(&mut answer.bytes);
+                    }
+                    let len = answer.bytes.len();
+                    exchange.answer(answer.match_bits, &answer.bytes, len, now);
+                }
+            }
+            Step::Wait(until) => now = until,
+            Step::Over => return exchange,
+        }
+    }
+    panic!("the conversation does not end");
+}
+
+fn log_failure(exchange: &Exchange) -> String {
+    match exchange.failure() {
+        Some(Failure::Log(why)) => why.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn log_that_says_a_million_records_is_not_read() {
+    let exchange = answered(opc::LLOG_READ_HEADER, |bytes| {
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&1_000_000u32.to_le_bytes());
+    });
+    assert_eq!(
+        log_failure(&exchange),
+        "1000000 records, and at most 65000 are read"
+    );
+    assert_eq!(*exchange.ending(), Ending::Clean);
+}
+
+#[test]
+fn record_that_leaves_its_block_ends_the_reading_with_its_place() {
+    // A name of 64 KiB fits in no block.
+    let exchange = answered(opc::LLOG_NEXT_BLOCK, |bytes| {
+        let block = bytes.len() - 8192;
+        bytes[block..block + 4].copy_from_slice(&65_600u32.to_le_bytes());
+    });
+    assert_eq!(
+        log_failure(&exchange),
+        "a record of 65600 bytes at offset 0 of a block of 8192"
+    );
+}
+
+#[test]
+fn block_that_ends_early_or_late_ends_the_reading() {
+    let longer = answered(opc::LLOG_NEXT_BLOCK, |bytes| bytes.extend([0xff; 64]));
+    assert_eq!(
+        longer.failure(),
+        None,
+        "bytes behind the buffers do not count"
+    );
+    let shorter = answered(opc::LLOG_NEXT_BLOCK, |bytes| bytes.truncate(4000));
+    assert!(
+        matches!(shorter.failure(), Some(Failure::Garbage { .. })),
+        "{shorter:?}"
+    );
+}
+
+#[test]
+fn records_that_name_each_other_are_problems_and_no_loop() {
+    let mut log = LogWriter::default();
+    log.marker(1, "fs1", "knot");
+    // Two nodes with each other's names as their only NIDs, and a target on a node of its own name.
+    log.command(0xc_f005, 0, &["", "one", "two"]);
+    log.command(0xc_f005, 0, &["", "two", "one"]);
+    log.command(0xc_f003, 0, &["osc", "fs1-OST0000_UUID", "osc"]);
+    log.command(0xc_f00b, 0, &["osc", "osc"]);
+    log.command(0xc_f00b, 0, &["other", "one"]);
+    log.marker(2, "fs1", "knot");
+    let mut server = Server::new(vec![
+        Served::new(Service::Mgs, "MGS").log("fs1-client", log),
+    ]);
+    let mut exchange = reading();
+    run(&mut exchange, &mut server, None);
+    let (system, _) = exchange.log().unwrap();
+    assert_eq!(system.targets["fs1-OST0000"].nids, [] as [String; 0]);
+    assert_eq!(system.problems.len(), 3, "{:?}", system.problems);
 }
 
 proptest! {

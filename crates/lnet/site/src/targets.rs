@@ -135,10 +135,12 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
         }
         class
     });
+    let mut classes: Vec<ClassTargets> = classes.collect();
+    classes.sort_by(|one, other| one.name.cmp(&other.name));
     TargetReach {
         fs: saved.fs.clone(),
         targets: wanted.len(),
-        classes: classes.collect(),
+        classes,
     }
 }
 

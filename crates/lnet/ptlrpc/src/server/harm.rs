@@ -48,7 +48,8 @@ const TARGET_FLAGS: u64 = 0x0001_0010_4000_0021;
 #[derive(Debug, Default)]
 pub(super) struct Harm {
     seen: Vec<String>,
-    xids: BTreeSet<u64>,
+    /// By the connection: its name before it has a handle.
+    xids: BTreeSet<(String, u64)>,
     opened: BTreeSet<String>,
 }
 
@@ -84,6 +85,10 @@ impl Harm {
         let allowed = ALLOWED.iter().find(|(of, _)| *of == service);
         let is_allowed = allowed.is_some_and(|(_, allowed)| allowed.contains(&opcode));
         let is_resent = body.flags() == flags::RESENT;
+        let client = match body.handle() {
+            0 => name_of(message, 2),
+            handle => handle.to_string(),
+        };
         let rules = [
             (is_allowed, "is not among the operations that are harmless"),
             (body.is_request(), "is no request"),
@@ -101,7 +106,7 @@ impl Harm {
                 "has an xid with low bits",
             ),
             (
-                self.xids.insert(xid) || is_resent,
+                self.xids.insert((client, xid)) || is_resent,
                 "has an xid that was used before",
             ),
             (
@@ -128,11 +133,6 @@ impl Harm {
     }
 
     fn look_at_connect(&mut self, service: Service, message: &Message<'_>, body: &Body<'_>) {
-        let text = |index| {
-            message
-                .buffer(index)
-                .map(|view| Text::new(view.bytes()).to_string())
-        };
         let data = message.buffer(4).and_then(|view| view.u64(0));
         let wanted = match service {
             Service::Mgs => MGS_FLAGS,
@@ -140,7 +140,7 @@ impl Harm {
         };
         let rest = message.buffer(4).map(|view| view.part(12, 180));
         let is_zero = rest.is_some_and(|rest| rest.bytes().iter().all(|byte| *byte == 0));
-        let uuid = text(2).unwrap_or_default();
+        let uuid = name_of(message, 2);
         let rules = [
             (
                 data == Some(wanted),
@@ -148,7 +148,10 @@ impl Harm {
             ),
             (is_zero, "asks for more than flags"),
             (uuid.len() == 36, "has a client's name that is no UUID"),
-            (text(1) != Some(uuid), "has the target's name as its own"),
+            (
+                name_of(message, 1) != uuid,
+                "has the target's name as its own",
+            ),
             (
                 message.buffer(3).and_then(|view| view.u64(0)) > Some(0),
                 "has no handle",
@@ -163,11 +166,7 @@ impl Harm {
 
     /// Opening a name that is no client's log can make the MGS write one.
     fn look_at_name(&mut self, message: &Message<'_>) {
-        let bytes = message
-            .buffer(2)
-            .map(|view| view.bytes())
-            .unwrap_or_default();
-        let name = Text::new(bytes).to_string();
+        let name = name_of(message, 2);
         let may_open = match name.rsplit_once('-') {
             Some((_, "client")) => true,
             Some((fs, "sptlrpc")) => self.opened.contains(&format!("{fs}-client")),
@@ -178,4 +177,10 @@ impl Harm {
         }
         self.opened.insert(name);
     }
+}
+
+/// Returns the name in a buffer; empty if there is none.
+pub(super) fn name_of(message: &Message<'_>, index: usize) -> String {
+    let bytes = message.buffer(index).map(|view| view.bytes());
+    Text::new(bytes.unwrap_or_default()).to_string()
 }

@@ -12,7 +12,6 @@ use crate::body::{Body, Type, flags};
 use crate::client::{Service, message};
 use crate::message::{Message, early_checksum};
 use crate::opcode::opc;
-use crate::text::Text;
 use crate::view::View;
 
 /// The fault of a target.
@@ -258,7 +257,7 @@ impl Server {
         body: &Body<'_>,
     ) -> (i32, Vec<Vec<u8>>) {
         let name = self.targets.get(target).map(|served| served.name.clone());
-        let key = (name.unwrap_or_default(), text(message, 2));
+        let key = (name.unwrap_or_default(), harm::name_of(message, 2));
         let handle = message
             .buffer(3)
             .and_then(|view| view.u64(0))
@@ -300,7 +299,7 @@ impl Server {
             .unwrap_or_default();
         if opcode == opc::LLOG_CREATE {
             let names = served.logs.keys();
-            let wanted = text(message, 2);
+            let wanted = harm::name_of(message, 2);
             let Some(at) = names.into_iter().position(|name| *name == wanted) else {
                 return (ENOENT, vec![place]);
             };
@@ -345,7 +344,7 @@ impl Server {
     /// Returns the target of a request: named by a connect, otherwise by the cookie.
     fn target_of(&self, service: Service, message: &Message<'_>, body: &Body<'_>) -> Option<usize> {
         let name = if opc_is_connect(body.opc()) {
-            text(message, 1)
+            harm::name_of(message, 1)
         } else {
             let cookie = body.handle();
             let mut held = self.connections.iter();
@@ -372,11 +371,6 @@ impl Server {
 
 fn opc_is_connect(opc: u32) -> bool {
     matches!(opc, opc::MGS_CONNECT | opc::MDS_CONNECT | opc::OST_CONNECT)
-}
-
-fn text(message: &Message<'_>, index: usize) -> String {
-    let bytes = message.buffer(index).map(|view| view.bytes());
-    Text::new(bytes.unwrap_or_default()).to_string()
 }
 
 fn reply_body(opc: u32, status: i32, handle: u64, trouble: Option<Trouble>) -> Vec<u8> {
