@@ -110,13 +110,12 @@ impl<'a> Gathering<'a> {
                     | Failure::Stopped))
             );
             facts.mgs.push(mgs);
-            if let Some((found, rules)) = exchange.as_ref().and_then(Exchange::log) {
-                if is_served {
-                    facts.has_log = true;
-                    facts.problems.clone_from(&found.problems);
-                    facts.rules = rules.to_vec();
-                    system = found.clone();
-                }
+            let log = exchange.as_ref().and_then(Exchange::log);
+            if let Some((found, rules)) = log.filter(|_| is_served) {
+                facts.has_log = true;
+                facts.problems.clone_from(&found.problems);
+                facts.rules = rules.to_vec();
+                system = found.clone();
             }
             if is_served || is_final {
                 break;

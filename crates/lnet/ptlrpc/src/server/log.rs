@@ -5,6 +5,9 @@ use crate::view::pad8;
 /// The length of a block, and of the header, in bytes.
 const BLOCK: usize = 8192;
 
+/// The NIDs of each node of a target: the 8-byte form, 0 for a NID that has none, and the text.
+pub type Nodes<'a> = &'a [&'a [(u64, &'a str)]];
+
 /// A log, record by record.
 #[derive(Clone, Debug, Default)]
 pub struct LogWriter {
@@ -16,7 +19,7 @@ pub struct LogWriter {
 impl LogWriter {
     /// Returns the client's log of a file system with these targets: the name, and the NIDs of each of its nodes.
     #[must_use]
-    pub fn of_targets(targets: &[(&str, &[&[(u64, &str)]])]) -> Self {
+    pub fn of_targets(targets: &[(&str, Nodes<'_>)]) -> Self {
         let mut log = Self::default();
         for (name, nodes) in targets {
             log.target(name, nodes);
@@ -25,7 +28,7 @@ impl LogWriter {
     }
 
     /// Adds the commands of a target.
-    pub fn target(&mut self, name: &str, nodes: &[&[(u64, &str)]]) {
+    pub fn target(&mut self, name: &str, nodes: Nodes<'_>) {
         let uuid = format!("{name}_UUID");
         let is_mdt = name.contains("-MDT");
         let device = format!("{name}-{}", if is_mdt { "mdc" } else { "osc" });
@@ -94,7 +97,7 @@ impl LogWriter {
         self.push(0x1062_0000, &data, is_alive);
         let rest = BLOCK - self.at % BLOCK;
         // A pad needs head and tail.
-        if rest < 24 && rest < BLOCK {
+        if rest < 24 {
             self.at += rest;
         }
     }

@@ -6,7 +6,7 @@ mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use log::LogWriter;
+pub use log::{LogWriter, Nodes};
 
 use crate::body::{Body, Type, flags};
 use crate::client::{Service, message};
@@ -263,10 +263,9 @@ impl Server {
             .and_then(|view| view.u64(0))
             .unwrap_or_default();
         let conn_cnt = body.conn_cnt();
-        if let Some(held) = self.connections.get(&key) {
-            if held.handle != handle || held.conn_cnt >= conn_cnt {
-                return (EALREADY, Vec::new());
-            }
+        let held = self.connections.get(&key);
+        if held.is_some_and(|held| held.handle != handle || held.conn_cnt >= conn_cnt) {
+            return (EALREADY, Vec::new());
         }
         self.next_cookie += 1;
         let cookie = self.next_cookie;
