@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lnet_ptlrpc::client::{Failure, Granted, Service};
 use lnet_ptlrpc::mount::{
-    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Way, Why, judge,
+    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Way, Why, check,
 };
 
 fn reach(nid: &str, answer: Answer) -> Reach {
@@ -65,10 +65,10 @@ fn healthy() -> Option<Result<Granted, Failure>> {
 
 #[test]
 fn silence_and_slowness_are_told_apart() {
-    let silence = judge(&facts(None, Vec::new()));
+    let silence = check(&facts(None, Vec::new()));
     assert_eq!(silence.findings[0].kind.name, "mgs-unreachable");
     let late = Failure::Late(Duration::from_secs(120));
-    let slow = judge(&facts(Some(Err(late)), Vec::new()));
+    let slow = check(&facts(Some(Err(late)), Vec::new()));
     let expected = "fs1: this machine cannot mount it: the MGS at 10.0.0.2@tcp answers too slowly [mgs-late]\n\
                     seen: the questions took longer than 120 s\n\
                     to do: look for the load on the MGS, or give a longer --timeout\n";
@@ -79,7 +79,7 @@ fn silence_and_slowness_are_told_apart() {
 fn target_with_the_root_directory_is_worse_than_any_other() {
     let targets = |name| vec![target("fs1-MDT0000", vec![silent("10.0.0.3@tcp")]), name];
     let ost = target("fs1-OST0000", vec![silent("10.0.0.4@tcp")]);
-    let verdict = judge(&facts(healthy(), targets(ost.clone())));
+    let verdict = check(&facts(healthy(), targets(ost.clone())));
     let worst = &verdict.findings[0];
     assert_eq!(
         (worst.kind.name, worst.severity),
@@ -88,7 +88,7 @@ fn target_with_the_root_directory_is_worse_than_any_other() {
     assert_eq!(worst.places[0].0, "fs1-MDT0000");
     assert_eq!(worst.places.len(), 2);
     let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
-    let verdict = judge(&facts(healthy(), vec![mdt, ost]));
+    let verdict = check(&facts(healthy(), vec![mdt, ost]));
     assert_eq!(verdict.findings[0].severity, Severity::Suffers);
     assert!(
         verdict
@@ -102,7 +102,7 @@ fn target_that_an_administrator_switched_off_is_no_finding() {
     let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
     let mut ost = target("fs1-OST0000", vec![silent("10.0.0.4@tcp")]);
     ost.is_inactive = true;
-    assert!(judge(&facts(healthy(), vec![mdt, ost])).is_healthy());
+    assert!(check(&facts(healthy(), vec![mdt, ost])).is_healthy());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn many_places_are_one_finding_that_names_the_first() {
             ..target(&name, vec![silent("10.0.0.4@tcp")])
         });
     }
-    let verdict = judge(&facts(healthy(), targets));
+    let verdict = check(&facts(healthy(), targets));
     assert_eq!(verdict.findings.len(), 1);
     let text = verdict.to_string();
     assert!(

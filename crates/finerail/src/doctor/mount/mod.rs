@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use lnet_ptlrpc::mount::judge;
+use lnet_ptlrpc::mount::check;
 
 use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes};
 use crate::ping::seconds;
@@ -43,11 +43,11 @@ CAP_NET_BIND_SERVICE or root. While a node of this machine runs, the check needs
 
 Examples
   finerail doctor mount --privileged 10.1.0.2@tcp:/fs1
-  finerail doctor mount 10.1.0.2@tcp,10.1.0.2@tcp1:10.1.0.3@tcp:/fs1     two nodes, the first with two NIDs
-  finerail doctor mount --targets mgs1@tcp:mgs2@tcp:/fs1                  connect to each target, too
-  finerail doctor mount --config /etc/lnet.conf 10.1.0.2@o2ib:/fs1        as this machine's node would
-  finerail doctor mount --lnet-conf 10.1.0.2@tcp:/fs1 > lnet.conf         what this machine needs
-  finerail doctor mount --save fs1.json 10.1.0.2@tcp:/fs1                 for `finerail site targets`
+  finerail doctor mount 10.1.0.2@tcp,10.1.0.2@tcp1:10.1.0.3@tcp:/fs1   two nodes of the MGS
+  finerail doctor mount --targets mgs1@tcp:mgs2@tcp:/fs1               ask each target, too
+  finerail doctor mount --config lnet.conf 10.2.0.2@tcp1:/fs1          through routers
+  finerail doctor mount --lnet-conf 10.1.0.2@tcp:/fs1 > lnet.conf      what this machine needs
+  finerail doctor mount --save fs1.json 10.1.0.2@tcp:/fs1              for `finerail site targets`
 
 Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
 ")]
@@ -102,7 +102,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
     let gathering = Gathering::new(args, &endpoint, &records, &stop);
     gathering.end_earlier();
     let gathered = gathering.gather(&source);
-    let verdict = judge(&gathered.facts);
+    let verdict = check(&gathered.facts);
     let report = Report {
         verdict: &verdict,
         gathered: &gathered,

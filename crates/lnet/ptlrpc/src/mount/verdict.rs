@@ -109,18 +109,18 @@ impl fmt::Display for Finding {
 
 /// Returns what follows from the facts.
 #[must_use]
-pub fn judge(facts: &Facts) -> Verdict {
+pub fn check(facts: &Facts) -> Verdict {
     let mut verdict = Verdict {
         fs: facts.fs.clone(),
         findings: Vec::new(),
     };
-    judge_mgs(facts, &mut verdict);
+    check_mgs(facts, &mut verdict);
     if facts.has_log {
-        judge_log(facts, &mut verdict);
+        check_log(facts, &mut verdict);
         for target in facts.targets.iter().filter(|target| !target.is_inactive) {
-            judge_target(target, &mut verdict);
+            check_target(target, &mut verdict);
         }
-        judge_nids(facts, &mut verdict);
+        check_nids(facts, &mut verdict);
     }
     let rank = |kind: &Kind| KINDS.iter().position(|known| *known == kind);
     verdict
@@ -129,7 +129,7 @@ pub fn judge(facts: &Facts) -> Verdict {
     verdict
 }
 
-fn judge_mgs(facts: &Facts, verdict: &mut Verdict) {
+fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
     let serves = |mgs: &Mgs| matches!(mgs.outcome, Some(Ok(_)));
     let Some(serving) = facts.mgs.iter().position(serves) else {
         // Of several nodes, the one that got furthest tells most.
@@ -216,7 +216,7 @@ fn mgs_failure(failure: &Failure) -> &'static Kind {
     }
 }
 
-fn judge_log(facts: &Facts, verdict: &mut Verdict) {
+fn check_log(facts: &Facts, verdict: &mut Verdict) {
     let rejected = facts
         .problems
         .iter()
@@ -261,7 +261,7 @@ fn judge_log(facts: &Facts, verdict: &mut Verdict) {
     }
 }
 
-fn judge_target(target: &TargetFacts, verdict: &mut Verdict) {
+fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
     let name = &target.name;
     let nids = || target.nodes.iter().flatten();
     if target.nodes.first().is_none_or(Vec::is_empty) {
@@ -300,7 +300,7 @@ fn judge_target(target: &TargetFacts, verdict: &mut Verdict) {
             (false, _) => verdict.add(&NO_FAILOVER, name, describe(node)),
         }
     }
-    judge_knocks(target, verdict);
+    check_knocks(target, verdict);
 }
 
 fn unreached_target(target: &TargetFacts, verdict: &mut Verdict) {
@@ -322,7 +322,7 @@ fn silent_rails(node: &[Reach], name: &str, verdict: &mut Verdict) {
     }
 }
 
-fn judge_knocks(target: &TargetFacts, verdict: &mut Verdict) {
+fn check_knocks(target: &TargetFacts, verdict: &mut Verdict) {
     let mut serving = target.knocks.iter().filter_map(|knock| {
         let (_, statfs) = knock.result.as_ref().ok()?;
         Some((&knock.nid, statfs.map_or(0, |statfs| statfs.state)))
@@ -371,7 +371,7 @@ fn target_failure(failure: &Failure) -> &'static Kind {
 }
 
 /// A NID belongs to one node: wherever it stands, the same NIDs stand beside it.
-fn judge_nids(facts: &Facts, verdict: &mut Verdict) {
+fn check_nids(facts: &Facts, verdict: &mut Verdict) {
     let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in facts.targets.iter().flat_map(|target| &target.nodes) {
         let nids: BTreeSet<&str> = node.iter().map(|reach| reach.nid.as_str()).collect();
