@@ -473,6 +473,103 @@ fn lnet_conf_has_the_interface_that_leads_there() {
     assert!(ended.out.contains("accept_port="), "{}", ended.out);
 }
 
+/// Returns the check with this state folder and timeout.
+fn words<'a>(port: &'a str, state: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        port,
+        "--timeout",
+        AMPLE,
+        "--state",
+        state,
+    ];
+    [&words[..], more].concat()
+}
+
+#[test]
+fn servers_behind_a_router_are_reached_through_it() {
+    let site = Site::new();
+    let own = yaml(
+        &["127.0.0.1@tcp"],
+        "route:\n- net: tcp1\n  gateway: 127.0.0.5@tcp\n",
+    );
+    let own = site.write("own.yaml", own);
+    let router = yaml(
+        &["127.0.0.5@tcp", "127.0.0.6@tcp1"],
+        "routing:\n  enable: 1\n",
+    );
+    site.write("router.yaml", router);
+    let router = site.start_node("router");
+    let far = yaml(
+        &["127.0.0.7@tcp1"],
+        "route:\n- net: tcp\n  gateway: 127.0.0.6@tcp1\n",
+    );
+    let log = log_of(&[(MDT0, &[&["127.0.0.7@tcp1"]])]);
+    let targets = vec![
+        Served::new(Service::Mgs, "MGS").log("fs1-client", log),
+        Served::new(Service::Mdt, "fs1-MDT0000_UUID"),
+    ];
+    let server = LustreNode::configured(site.port, &far, targets);
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let more = [
+        "--targets",
+        "--config",
+        own.to_str().unwrap(),
+        "127.0.0.7@tcp1:/fs1",
+    ];
+    let ended = run(finerail(words(&port, state.to_str().unwrap(), &more))).expect_code(0);
+    assert!(ended.out.contains("through 127.0.0.5@tcp"), "{}", ended.out);
+    server.expect_no_harm("behind a router");
+    assert_eq!(server.server.lock().unwrap().connected(), []);
+    drop(router.stop());
+}
+
+#[test]
+fn two_thousand_targets_are_in_the_table() {
+    let site = Site::new();
+    let names: Vec<String> = (0..2000)
+        .map(|index| format!("fs1-OST{index:04x}"))
+        .collect();
+    let nodes: &[&[&str]] = &[&[OSS], &[SPARE]];
+    let mut targets: Vec<(&str, &[&[&str]])> = vec![(MDT0, &[&[MGS]])];
+    targets.extend(names.iter().map(|name| (name.as_str(), nodes)));
+    let world = World::with(|world| world.log = log_of(&targets));
+    let running = world.start(&site);
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let source = format!("{MGS}:/fs1");
+    let ended = run(finerail(words(&port, state.to_str().unwrap(), &[&source]))).expect_code(0);
+    assert!(ended.out.contains("all 2001 targets"), "{}", ended.out);
+    assert!(names.iter().all(|name| ended.out.contains(name.as_str())));
+    drop(running);
+}
+
+#[test]
+fn check_does_not_speak_from_the_address_of_a_node_of_this_machine() {
+    let site = Site::new();
+    let own = LustreNode::start(site.port, &["127.0.0.1@tcp"], Vec::new());
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let state = state.to_str().unwrap();
+    let source = format!("{MGS}:/fs1");
+    run(finerail(words(&port, state, &[&source])))
+        .expect_code(2)
+        .expect_error("would look like its restart");
+    drop(own);
+}
+
+#[test]
+fn wrong_use_is_an_error_before_anything_is_sent() {
+    for (source, why) in [
+        ("127.0.0.2@tcp", "has no ':/NAME'"),
+        ("127.0.0.2@tcp:/toolongname", "longer than"),
+        ("127.0.0@tcp:/fs1", "127.0.0@tcp"),
+    ] {
+        let ended = run(finerail(["doctor", "mount", "--state", "/nowhere", source]));
+        ended.expect_code(2).expect_error(why);
+    }
+}
+
 /// Runs the check until the server has `requests` requests of it, and then sends the signal.
 fn interrupt(site: &Site, node: &LustreNode, requests: usize, signal: Signal) -> Ended {
     let before = node.server.lock().unwrap().asked.len();

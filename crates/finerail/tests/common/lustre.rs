@@ -22,7 +22,21 @@ impl LustreNode {
             ..NodeOptions::default()
         };
         let nids: Vec<Nid> = nids.iter().map(|nid| nid.parse().unwrap()).collect();
-        let node = Node::start_on(options, &nids).unwrap();
+        Self::of(Node::start_on(options, &nids).unwrap(), targets)
+    }
+
+    /// Starts a node of this document.
+    pub(crate) fn configured(port: u16, document: &str, targets: Vec<Served>) -> Self {
+        let options = NodeOptions {
+            port,
+            ..NodeOptions::default()
+        };
+        let config = lnet_config::parse(document).unwrap();
+        let node = lnet_noded::start(&config, options).unwrap();
+        Self::of(node.into_node(), targets)
+    }
+
+    fn of(node: Node, targets: Vec<Served>) -> Self {
         let services = [Service::Mgs, Service::Mdt, Service::Ost];
         let services = services
             .into_iter()
