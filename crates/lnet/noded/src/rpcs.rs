@@ -285,3 +285,76 @@ fn single(text: &mut String, name: &str, help: &str, kind: &str, value: u64) {
         "# HELP {name} {help}.\n# TYPE {name} {kind}\n{name}{ending} {value}"
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lnet_ptlrpc::{End, Flavor, Rpc};
+    use lnet_types::{LndType, Net, Nid};
+
+    fn rpc(client: u32) -> Rpc {
+        let net = Net::new(LndType::TCP, 0);
+        Rpc {
+            opc: Some(400),
+            xid: 128,
+            client: Nid::from_ip(net, std::net::Ipv4Addr::from_bits(client).into()),
+            server: Nid::LOOPBACK,
+            portal: 28,
+            target: None,
+            job: "a \"job\"".into(),
+            ids: None,
+            subject: String::new(),
+            flavor: Flavor(0),
+            started: Time::ZERO,
+            ended: None,
+            beyond: None,
+            service_time: None,
+            status: Some(-5),
+            asked: 0,
+            bulk: 10,
+            bulk_parts: 1,
+            early: 0,
+            resends: 0,
+            is_replay: false,
+            timeout: 30,
+            end: End::Answered,
+        }
+    }
+
+    #[test]
+    fn others_are_one_series_and_no_rpc_is_lost() {
+        let mut table = Summary::new(&[By::Client]);
+        for client in 1..=150 {
+            for _ in 0..client {
+                table.add(&rpc(client));
+            }
+        }
+        let rows = top(&table);
+        assert_eq!(rows.len(), OWN_MAX + 1);
+        assert_eq!(rows[0].0, "0.0.0.150@tcp");
+        let (name, rest) = rows.last().unwrap();
+        assert_eq!((name.as_str(), rest.rpcs), (OTHER, (1..=50).sum::<u64>()));
+        let sum: u64 = rows.iter().map(|(_, sums)| sums.rpcs).sum();
+        assert_eq!(sum, (1..=150).sum::<u64>());
+    }
+
+    #[test]
+    fn names_cannot_end_a_label() {
+        let mut table = Summary::new(&[By::Job]);
+        table.add(&rpc(1));
+        let mut text = String::new();
+        families(&mut text, "job", &top(&table));
+        assert!(
+            text.contains("finerail_rpc_job_rpcs_total{job=\"a \\\"job\\\"\"} 1\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("finerail_rpc_job_bulk_bytes_total{job=\"a \\\"job\\\"\"} 10\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("finerail_rpc_job_errors_total{job=\"a \\\"job\\\"\"} 1\n"),
+            "{text}"
+        );
+    }
+}
