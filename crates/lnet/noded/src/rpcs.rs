@@ -288,9 +288,10 @@ fn single(text: &mut String, name: &str, help: &str, kind: &str, value: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use lnet_ptlrpc::{End, Flavor, Rpc};
     use lnet_types::{LndType, Net, Nid};
+
+    use super::*;
 
     fn rpc(client: u32) -> Rpc {
         let net = Net::new(LndType::TCP, 0);
