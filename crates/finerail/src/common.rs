@@ -415,6 +415,20 @@ impl MetricsArgs {
         Ok(Some(endpoint))
     }
 
+    /// Opens the node's metrics endpoint with lines of something beside it, if `--metrics` asks for it.
+    pub fn open_beside(
+        &self,
+        node: &Node,
+        lines: impl Fn() -> String + Send + Sync + 'static,
+    ) -> anyhow::Result<Option<MetricsEndpoint>> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let endpoint = MetricsEndpoint::open_beside(node, &MetricsOptions::at(address), lines)?;
+        tracing::info!(address = %endpoint.address(), "metrics are served");
+        Ok(Some(endpoint))
+    }
+
     /// Opens the metrics endpoint of a service that has no node, if `--metrics` asks for it.
     pub fn open_text(
         &self,

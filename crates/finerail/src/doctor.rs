@@ -1,5 +1,6 @@
 //! `finerail doctor`: finds out what keeps this machine from using a node.
 
+mod mount;
 mod own;
 
 use std::io::{self, IsTerminal, Write};
@@ -27,7 +28,10 @@ use own::Own;
 
 /// Arguments of `finerail doctor`.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Each finding has a name, an observation, and advice; docs/doctor.md lists all of them. The output also \
 names what could not be tested from here. The doctor sends only what correct nodes send; a kernel logs \
 at most that it rejected a connection.
@@ -48,8 +52,11 @@ Examples
   finerail doctor --privileged --config /etc/lnet.conf mgs1@tcp           as this machine's node would
 
 Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
-")]
+"
+)]
 pub(crate) struct DoctorArgs {
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
     /// The nodes to examine; host names can stand for addresses
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     nids: Vec<String>,
@@ -95,8 +102,18 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
+/// Checks of something larger than a node.
+#[derive(clap::Subcommand)]
+enum DoctorCommand {
+    /// Find out whether this machine can mount a Lustre file system, without mounting it
+    Mount(mount::MountArgs),
+}
+
 /// Runs `finerail doctor`.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    if let Some(DoctorCommand::Mount(args)) = &args.command {
+        return mount::run(args);
+    }
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use lnet_config::{Config, Ip2Nets, NetConfig, NoRuleApplies};
-use lnet_noded::{RecordFile, UsersFile};
+use lnet_noded::{RecordFile, RpcCounts, UsersFile};
 use lnet_types::Nid;
 use sys::InterfaceAddress;
 
@@ -69,6 +69,10 @@ pub(crate) struct NodeArgs {
     /// commands of `finerail lst` on this machine. Every node that can reach this one can then use it to send load
     #[arg(long)]
     selftest: bool,
+    /// Count the RPCs of Lustre that pass this router, by client, target, job and operation, for --metrics. Only headers
+    /// and the first KiB of requests and replies are looked at
+    #[arg(long, requires = "metrics")]
+    rpc: bool,
 }
 
 pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
@@ -95,7 +99,11 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     // Before the control endpoint, so that the first command of `lst` finds a console.
     let tests = args.selftest.then(|| Host::start(&managed)).transpose()?;
     let control = args.control.open(&managed)?;
-    let metrics = args.metrics.open(node)?;
+    let rpcs = args.rpc.then(|| RpcCounts::start(node)).transpose()?;
+    let metrics = match &rpcs {
+        Some(rpcs) => args.metrics.open_beside(node, rpcs.metrics())?,
+        None => args.metrics.open(node)?,
+    };
     let users = args.users.as_deref().map(|path| {
         let users = UsersFile::open(&managed, path);
         users.with_context(|| format!("cannot use the file of users {}", path.display()))
@@ -113,7 +121,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     if let Some(tests) = &tests {
         tests.consoles().close();
     }
-    drop((control, metrics, users));
+    drop((control, metrics, rpcs, users));
     let report = node.shutdown(GRACE);
     if !report.clean {
         tracing::warn!("stopped with messages in flight");

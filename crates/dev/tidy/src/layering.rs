@@ -56,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-node",
             "lnet-dlc",
             "lnet-policy",
+            "lnet-ptlrpc",
             "lnet-core",
             "lnet-tcp",
             "lnet-config",

@@ -4,6 +4,7 @@ mod check;
 mod diff;
 mod files;
 mod reach;
+mod targets;
 mod what_if;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Report which nodes reach which, by which gateways, in both directions, and how to repair missing paths
     Reach(reach::ReachArgs),
+    /// Report which targets of a Lustre file system are out of reach of which class of clients
+    Targets(targets::TargetsArgs),
     /// Report the pairs that lose their path or redundancy, or change their path, through a failure or a change
     WhatIf(what_if::WhatIfArgs),
     /// Compare the behaviour of two sites: the pairs and paths that change, not the lines
@@ -43,6 +46,7 @@ pub(crate) fn run(args: &SiteArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Check(args) => check::run(args),
         Command::Reach(args) => reach::run(args),
+        Command::Targets(args) => targets::run(args),
         Command::WhatIf(args) => what_if::run(args),
         Command::Diff(args) => diff::run(args),
     }

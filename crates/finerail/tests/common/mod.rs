@@ -11,6 +11,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod lab;
+pub(crate) mod lustre;
 pub(crate) mod netns;
 pub(crate) mod process;
 pub(crate) mod site;

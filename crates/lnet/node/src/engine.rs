@@ -18,7 +18,7 @@ use crate::links::Links;
 use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
-use crate::stack::Stack;
+use crate::stack::{Stack, Tap, Watcher};
 
 /// The configured part of a node: interfaces, routes, peers, rules, parameters.
 ///
@@ -204,6 +204,11 @@ impl Engine {
     #[must_use]
     pub fn link(&self, ni: NiId) -> Option<&str> {
         self.links.interface(ni)
+    }
+
+    /// Lets a watcher look at the messages that this router forwards from now on; `None` ends that.
+    pub fn watch_forwarded(&mut self, watcher: Option<Box<dyn Watcher>>) {
+        self.stack.side.tap = watcher.map(Tap::new);
     }
 
     /// Returns the established connections of the socket LND, in no particular order.

@@ -18,6 +18,7 @@ mod control;
 mod managed;
 mod metrics;
 mod record;
+mod rpcs;
 mod rules;
 mod serving;
 mod setup;
@@ -28,6 +29,7 @@ pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureErro
 pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_networks};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, Service, ServiceMetric, metrics};
 pub use record::{RecordFile, RecordStatus};
+pub use rpcs::RpcCounts;
 pub use setup::StartError;
 pub use testing::TestConsole;
 pub use users::UsersFile;

@@ -10,20 +10,26 @@
 //! of requests, bulk and replies. All of it is without I/O and without a clock, and each length that comes from a
 //! message is compared with the bytes at hand before it is used.
 //!
+//! [`client`] holds the conversations of a client that only looks, and [`mount`] says what follows from them for a mount.
+//!
 //! The crate was written from a specification of the bytes and from captures of real nodes. Facts that no capture
 //! confirms are marked ([`Evidence`]).
 
 mod body;
+pub mod client;
 mod file_system;
 mod findings;
 mod layouts;
 mod log;
 mod message;
+pub mod mount;
 mod opcode;
 mod pairing;
 mod rpc;
 mod schema;
 mod security;
+#[cfg(feature = "server")]
+pub mod server;
 mod subject;
 mod summary;
 mod text;

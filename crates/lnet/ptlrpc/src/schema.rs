@@ -505,8 +505,16 @@ pub fn evidence_of(opc: u32) -> Option<Evidence> {
 /// the request, if the message is the reply to a lock request. Bytes at hand only: a message that was captured in part
 /// ends with them.
 pub fn fields<'a>(message: &Message<'a>, intent: Option<u64>, each: &mut dyn FnMut(Field<'a>)) {
-    header(message, each);
     let body = Body::of(message);
+    let is_request = body.is_some_and(|body| body.is_request());
+    let each: &mut dyn FnMut(Field<'a>) = &mut |mut field: Field<'a>| {
+        // The place of a reply's status has the sender's pid in a request.
+        if is_request && field.part == BODY.name && field.name == "status" {
+            field.name = "pid";
+        }
+        each(field);
+    };
+    header(message, each);
     let known = body.and_then(|body| parts(message, &body, intent));
     let (evidence, front, behind) = known.unwrap_or((Evidence::Live, BARE, &[]));
     let mut parts = front.iter().chain(behind);

@@ -237,7 +237,7 @@ impl fmt::Display for Status {
 }
 
 /// A release of Lustre as connect data names it: major, minor, patch and fix, one byte each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release(pub u32);
 
 impl fmt::Display for Release {

@@ -7,16 +7,18 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
 use lnet_capture::{Decoder, Direction, Kind, LNET_PORT, Payload};
+use lnet_ptlrpc::client::{Exchange, Export, Limits, Service, Start, Step};
 use lnet_ptlrpc::{
-    Body, End, Evidence, FileSystem, Opened, Pairer, PortalUse, Records, Role, Rpc, Seen,
+    Body, End, Evidence, FileSystem, Message, Opened, Pairer, PortalUse, Records, Role, Rpc, Seen,
     evidence_of, fields, opcode_name, open, portal_use,
 };
+use lnet_types::Time;
 use lnet_wire::{Body as LnetBody, Header};
 
 /// The captures, or nothing where the folder of shared data is absent.
@@ -215,5 +217,73 @@ fn log_of_a_mount_names_every_target_with_its_nid() {
             assert_eq!(target.nids, ["10.12.0.1@tcp2"]);
             assert!(!target.is_inactive);
         }
+    }
+}
+
+/// The successful replies of a capture to an operation, in their order.
+fn replies(path: &PathBuf, opc: u32) -> Vec<Vec<u8>> {
+    let heard = pair(path).2.into_iter();
+    let replies = heard.filter(|(heard, role)| {
+        let is_reply = matches!(role, Role::Reply(_));
+        let message = Message::parse(&heard.payload).ok();
+        let body = message.and_then(|message| Body::of(&message));
+        is_reply && body.is_some_and(|body| body.opc() == opc && body.status() == 0)
+    });
+    replies.map(|(heard, _)| heard.payload).collect()
+}
+
+// [PTLRPC-20] [PTLRPC-22]
+#[test]
+fn replies_of_a_real_mgs_give_a_check_the_same_targets() {
+    for path in captures() {
+        if !path.ends_with("01-mount.pcap") {
+            continue;
+        }
+        let mut replies: BTreeMap<u32, VecDeque<Vec<u8>>> = BTreeMap::new();
+        for operation in [250, 501, 503, 502] {
+            replies.insert(operation, self::replies(&path, operation).into());
+        }
+        let system = file_system(&path).0;
+        let fs = system
+            .targets
+            .keys()
+            .next()
+            .unwrap()
+            .split_once('-')
+            .unwrap()
+            .0;
+        let export = Export::new(Service::Mgs, "MGS", "a client".to_owned(), 7);
+        let start = Start {
+            first_xid: 1 << 40,
+            limits: Limits::default(),
+            now: Time::ZERO,
+        };
+        let mut exchange = Exchange::read_log(export, fs, start);
+        let mut seen = Vec::new();
+        while let Step::Send(request) = exchange.step(Time::ZERO) {
+            let message = Message::parse(&request.bytes).unwrap();
+            let opc = Body::of(&message).unwrap().opc();
+            seen.push(opc);
+            let queue = replies.get_mut(&opc);
+            // The last header is read twice here: the log may have grown.
+            let reply = queue.and_then(|queue| match queue.len() {
+                1 => queue.front().cloned(),
+                _ => queue.pop_front(),
+            });
+            let Some(reply) = reply else {
+                break;
+            };
+            exchange.answer(request.match_bits, &reply, reply.len(), Time::ZERO);
+            if seen.iter().filter(|seen| **seen == 501).count() > 1 {
+                break;
+            }
+        }
+        let granted = exchange.granted().expect("the MGS granted");
+        assert_eq!(granted.release.to_string(), "2.17.57.62");
+        assert_eq!(
+            exchange.log().unwrap().0.targets,
+            system.targets,
+            "{seen:?}"
+        );
     }
 }

@@ -62,6 +62,12 @@ fn connect_to_an_mgs_has_its_fields_where_the_vector_has_them() {
     has("connect_data flags 0x11000000020 version|full20|imp_recov");
     has("buffer client_uuid d1fc5a72-0d0e-4cb6-9da1-e3f1d2c45ba6");
     has("ptlrpc_body op_flags 0x20 initial");
+    has("ptlrpc_body pid 0");
+    assert!(
+        !printed
+            .iter()
+            .any(|line| line.starts_with("ptlrpc_body status"))
+    );
 }
 
 // [PTLRPC-2]

@@ -30,6 +30,7 @@ mod picture;
 mod reach;
 mod repair;
 mod site;
+mod targets;
 mod text;
 mod trouble;
 
@@ -44,6 +45,7 @@ pub use impact_text::{Extent, SCREEN, difference_text, impacts_text};
 pub use model::{Track, Verdict};
 pub use reach::{Direction, End, Reach, Selection, Tried, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};
+pub use targets::{ClassTargets, SavedTarget, SavedTargets, TargetReach, targets};
 pub use trouble::Trouble;
 
 /// Reads a site from its files. The name of each file must be the name of a node.

@@ -351,6 +351,20 @@ impl<Q> MemoryTable<Q> {
         })
     }
 
+    /// Copies the first bytes of forwarded payload; none if the payload is in a pipe.
+    pub(crate) fn router_head(&mut self, buffer: RouterBuffer, len: usize, head: &mut Vec<u8>) {
+        head.clear();
+        let mut side = self.router.sides.side(buffer);
+        if side.as_mut().is_some_and(|side| side.pipe.held() > 0) {
+            return;
+        }
+        if let Some(memory) = self.router.buffer(buffer) {
+            head.resize(len, 0);
+            let copied = memory.copy_out(head);
+            head.truncate(copied);
+        }
+    }
+
     /// Lets forwarded payload go through pipes of the kernel if its streams are sockets. Only large payload in the
     /// first large router buffers uses a pipe, as long as the system provides pipes.
     pub fn use_pipes(&mut self) {

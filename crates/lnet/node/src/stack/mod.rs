@@ -18,8 +18,11 @@
 mod event;
 mod loopback;
 mod memory;
+mod tap;
 mod turn;
 
 pub use event::{EventSink, NodeEvent};
 pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
+pub(crate) use tap::Tap;
+pub use tap::{Forwarded, Watcher};
 pub use turn::{OUTPUTS_PER_TURN, Side, Stack};

@@ -24,6 +24,7 @@ use tracing::{debug, info};
 use crate::stack::event::{EventSink, NodeEvent};
 use crate::stack::loopback::{self, Parked};
 use crate::stack::memory::{MemoryTable, Registered};
+use crate::stack::tap::Tap;
 
 /// Core, LND and memory. The times passed to its calls must not go backwards.
 pub struct Stack<N: Network, Q> {
@@ -53,6 +54,8 @@ pub struct Side<Q> {
     leaving: Vec<(Event, Registered<Q>)>,
     /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
     for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
+    /// Who looks at messages that are forwarded; mostly nobody.
+    pub(crate) tap: Option<Tap>,
 }
 
 impl<N: Network, Q: EventSink> Stack<N, Q> {
@@ -66,6 +69,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             parked: Parked::default(),
             leaving: Vec::new(),
             for_core: FxHashMap::default(),
+            tap: None,
         };
         Self {
             lnd,
@@ -248,6 +252,9 @@ impl<Q: EventSink> Side<Q> {
         rx: RxId,
         landing: lnet_core::Landing,
     ) -> Option<Destination> {
+        if let (Some(tap), Place::Router(buffer)) = (&mut self.tap, landing.place) {
+            tap.lands(rx, buffer);
+        }
         let range = range(landing.offset, landing.length);
         if range.is_empty() {
             return None;
@@ -272,6 +279,9 @@ impl<Q: EventSink> Side<Q> {
             && result.is_ok()
         {
             span.copy_out(self.core.core_buffer_mut(buffer));
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.arrived(rx, result.is_ok(), &mut self.memory, now);
         }
         self.core.arrived(rx, result, now);
     }
@@ -325,13 +335,19 @@ impl<Q: EventSink> Upper for Side<Q> {
         header: &Header,
         now: Time,
     ) -> Disposition<Destination> {
-        match self.core.header(ni, peer, header, now) {
+        let verdict = self.core.header(ni, peer, header, now);
+        if let Some(tap) = &mut self.tap
+            && let Verdict::Receive { rx, .. } | Verdict::Hold { rx } = verdict
+        {
+            tap.begin(rx, ni, header);
+        }
+        match verdict {
             Verdict::Receive { rx, landing } => {
                 let wanted = landing.length > 0;
                 let destination = self.destination(rx, landing);
                 if wanted && destination.is_none() {
                     // The tables of the core and of the memory disagree: only this message is lost.
-                    self.core.arrived(rx, Err(MessageStatus::LocalError), now);
+                    self.arrived(rx, Err(MessageStatus::LocalError), now);
                     return Disposition::Drop;
                 }
                 Disposition::Receive { rx, destination }

@@ -135,6 +135,25 @@ impl MetricsEndpoint {
         })
     }
 
+    /// Serves a node's metrics, and lines of OpenMetrics of something beside it, at `http://ADDRESS/metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MetricsEndpoint::open`].
+    pub fn open_beside(
+        node: &Node,
+        options: &MetricsOptions,
+        lines: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Result<Self, MetricsError> {
+        let (node, options) = (node.clone(), *options);
+        let walk: Mutex<Walk> = Mutex::default();
+        Self::open_text(options.address, move || {
+            let mut exposition = scrape(&node, &options, &walk);
+            service::add_lines(&mut exposition, &lines());
+            exposition
+        })
+    }
+
     /// Serves the result of `text` at `http://ADDRESS/metrics`: the metrics of a program without a node, as
     /// OpenMetrics 1.0 text.
     ///

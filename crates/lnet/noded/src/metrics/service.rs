@@ -42,6 +42,15 @@ pub(super) fn add(exposition: &mut String, metrics: &[ServiceMetric]) {
     exposition.push_str(END);
 }
 
+/// Adds lines of OpenMetrics to the exposition of a node.
+pub(super) fn add_lines(exposition: &mut String, lines: &str) {
+    if exposition.ends_with(END) {
+        exposition.truncate(exposition.len() - END.len());
+    }
+    exposition.push_str(lines);
+    exposition.push_str(END);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

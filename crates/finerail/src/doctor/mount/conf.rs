@@ -1,0 +1,101 @@
+//! The lnet.conf that this machine needs for a file system.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+
+use lnet_config::{Config, NetConfig, NiConfig};
+use lnet_node::NodeOptions;
+use lnet_ptlrpc::mount::{Facts, Reach};
+use lnet_types::{LndType, Net, Nid};
+
+use super::endpoint::Endpoint;
+use crate::ip::route_to;
+
+/// The type of an InfiniBand interface, as the system has it.
+const INFINIBAND: &str = "32";
+
+/// The most addresses of a net whose routes are looked up.
+const LOOKED_UP_MAX: usize = 16;
+
+/// Returns the document: the nets of all NIDs with the interfaces that lead there, and the routes that this machine has.
+pub(super) fn document(facts: &Facts, endpoint: &Endpoint) -> String {
+    let mut text = format!("# For the file system {}\n", facts.fs);
+    if endpoint.port != NodeOptions::LNET_PORT {
+        let port = endpoint.port;
+        // Writing to a `String` cannot fail.
+        let _ok = writeln!(text, "# With the module option: lnet accept_port={port}");
+    }
+    let given = endpoint.config().map(|config| config.routes.clone());
+    let routes = given.unwrap_or_default();
+    let mut config = Config::default();
+    for (net, nids) in nets(facts) {
+        if routes.iter().any(|route| route.net == net) {
+            continue;
+        }
+        match interfaces(net, &nids) {
+            Ok(interfaces) => config.nets.push(NetConfig {
+                net,
+                nis: interfaces
+                    .into_iter()
+                    .map(|name| NiConfig {
+                        interfaces: vec![name],
+                        ..NiConfig::default()
+                    })
+                    .collect(),
+            }),
+            Err(why) => {
+                let _ok = writeln!(text, "# {net}: {why}");
+            }
+        }
+    }
+    config.routes = routes;
+    text + &config.to_yaml()
+}
+
+/// Returns the nets of the file system, with the NIDs on each.
+fn nets(facts: &Facts) -> BTreeMap<Net, Vec<Nid>> {
+    let mgs = facts.mgs.iter().flat_map(|mgs| &mgs.nids);
+    let targets = facts
+        .targets
+        .iter()
+        .flat_map(|target| target.nodes.iter().flatten());
+    let mut nets: BTreeMap<Net, Vec<Nid>> = BTreeMap::new();
+    for Reach { nid, .. } in mgs.chain(targets) {
+        if let Ok(nid) = nid.parse::<Nid>() {
+            let nids = nets.entry(nid.net()).or_default();
+            if !nids.contains(&nid) && nids.len() < LOOKED_UP_MAX {
+                nids.push(nid);
+            }
+        }
+    }
+    nets
+}
+
+/// Returns the interfaces that lead to these NIDs, or why there are none.
+fn interfaces(net: Net, nids: &[Nid]) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    let mut why = "NIDs of this net have no address; name its interface".to_owned();
+    for address in nids.iter().filter_map(|nid| nid.ip()) {
+        match route_to(address, None) {
+            Ok(route) if net.lnd == LndType::O2IB && !is_infiniband(&route.dev) => {
+                why = format!(
+                    "{address} is reached through {}, which is no InfiniBand interface: add a route to a router",
+                    route.dev
+                );
+            }
+            Ok(route) if !found.contains(&route.dev) => found.push(route.dev),
+            Ok(_) => {}
+            Err(error) => why = format!("{error:#}"),
+        }
+    }
+    if found.is_empty() {
+        return Err(why);
+    }
+    Ok(found)
+}
+
+fn is_infiniband(interface: &str) -> bool {
+    let kind = fs::read_to_string(format!("/sys/class/net/{interface}/type"));
+    kind.is_ok_and(|kind| kind.trim() == INFINIBAND)
+}

@@ -1,0 +1,393 @@
+//! The node of a check: how it reaches a NID, pings, and the requests of one conversation after the other.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use lnet_config::Config;
+use lnet_node::{
+    AcceptMode, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, NiSettings, Node,
+    NodeEvent, NodeOptions, PingError, PutRequest, SourcePorts, WaitError,
+};
+use lnet_ptlrpc::client::{Exchange, Limits, Outgoing, Start, Step};
+use lnet_ptlrpc::mount::{Answer, Way, Why};
+use lnet_types::{LndType, Net, Nid, ProcessId, Time};
+use nix::errno::Errno;
+
+use super::MountArgs;
+use super::source::Source;
+use crate::common::{complaint, read_config};
+use crate::ping::{endpoint_address, is_here};
+
+/// The node.
+pub(super) struct Endpoint {
+    node: Node,
+    /// The document, if the node has one.
+    config: Option<Config>,
+    source: Option<IpAddr>,
+    pub(super) port: u16,
+    timeout: Duration,
+    begun: Instant,
+    next_xid: AtomicU64,
+    /// The nets for which an interface was looked for.
+    nets: Mutex<BTreeSet<Net>>,
+}
+
+/// The room for a reply. A block of a log with its frame has 8472 bytes.
+const ROOM: usize = 16 << 10;
+
+/// The replies that may come to one request before the first is read: early ones, and the final one.
+const REPLIES: usize = 4;
+
+/// How often a wait looks whether the user interrupts.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The xids that a conversation may use.
+const XIDS: u64 = 1 << 21;
+
+impl Endpoint {
+    /// Starts the node. Without a document, it has an interface on each tcp net of the MGS.
+    pub(super) fn start(args: &MountArgs, source: &Source) -> anyhow::Result<Self> {
+        let config = args.config.as_deref().map(read_config).transpose()?;
+        let port = match (args.port, args.config.as_deref()) {
+            (Some(port), _) => port,
+            (None, Some(path)) => accept_port(path)?.unwrap_or(NodeOptions::LNET_PORT),
+            (None, None) => NodeOptions::LNET_PORT,
+        };
+        let options = NodeOptions {
+            port,
+            accept: Some(AcceptMode::None),
+            source_ports: Some(match args.privileged {
+                true => SourcePorts::Privileged,
+                false => SourcePorts::Any,
+            }),
+            ..NodeOptions::default()
+        };
+        let node = match &config {
+            Some(config) => lnet_noded::start(config, options)?.into_node(),
+            None => Node::start(options)?,
+        };
+        // xids begin at a clock, so that no reply to an earlier run fits a request of this one.
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = clock.map_or(0, |since| since.as_millis() as u64);
+        let this = Self {
+            node,
+            config,
+            source: args.source_address,
+            port,
+            timeout: Duration::from_secs_f64(args.timeout),
+            begun: Instant::now(),
+            next_xid: AtomicU64::new(millis << 10),
+            nets: Mutex::default(),
+        };
+        let of_mgs = source.nodes.iter().flatten();
+        for nid in of_mgs.filter(|nid| this.config.is_none() && nid.net().lnd == LndType::TCP) {
+            this.provide(*nid)?;
+        }
+        Ok(this)
+    }
+
+    /// Returns how this machine reaches a NID. Without a document, an interface is made for each tcp net.
+    pub(super) fn way(&self, nid: Nid) -> Way {
+        let own = self.node.nids();
+        if own.contains(&nid) || nid.is_loopback() {
+            return Way::Here;
+        }
+        match self.way_out(nid, &own) {
+            // It may be a server all the same: then it answers.
+            Way::Direct { .. } if is_of_this_machine(nid) => Way::Here,
+            way => way,
+        }
+    }
+
+    fn way_out(&self, nid: Nid, own: &[Nid]) -> Way {
+        if let Some(config) = &self.config {
+            let of_net = own.iter().find(|own| own.net() == nid.net());
+            let routes = config.routes.iter().filter(|route| route.net == nid.net());
+            let gateways: Vec<String> = routes.map(|route| route.gateway.to_string()).collect();
+            return match of_net {
+                Some(from) => Way::Direct {
+                    from: from.to_string(),
+                },
+                None if gateways.is_empty() => Way::NoNet,
+                None => Way::Through { gateways },
+            };
+        }
+        if nid.net().lnd != LndType::TCP {
+            return Way::Untested;
+        }
+        self.interface(nid)
+    }
+
+    fn interface(&self, nid: Nid) -> Way {
+        if let Err(error) = self.provide(nid) {
+            complaint(&format!("{nid}: {error:#}"));
+        }
+        match self
+            .node
+            .nids()
+            .into_iter()
+            .find(|own| own.net() == nid.net())
+        {
+            Some(from) => Way::Direct {
+                from: from.to_string(),
+            },
+            None => Way::NoNet,
+        }
+    }
+
+    /// Makes an interface on the net of a NID, once.
+    fn provide(&self, nid: Nid) -> anyhow::Result<()> {
+        // Held while the interface is made, so that no other thread makes it, too.
+        let mut nets = self.nets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(target) = nid.ip().filter(|_| nets.insert(nid.net())) else {
+            return Ok(());
+        };
+        let address = match self.source {
+            Some(source) => source,
+            None => endpoint_address(target, self.port)?,
+        };
+        let from = Nid::from_ip(nid.net(), address);
+        if has_node(address, self.port) {
+            bail!(
+                "a node of this machine listens on {address} port {}, and {from} would look like its restart: give \
+                 another address of this machine with --source-address, or stop that node",
+                self.port
+            );
+        }
+        let settings = NiSettings::default();
+        let made = self
+            .node
+            .with_engine(|engine, now| engine.add_interface(from, settings, now));
+        made.map(|_| ())
+            .with_context(|| format!("cannot use {from}"))
+    }
+
+    /// Returns whether the check itself would answer at this NID.
+    pub(super) fn is_own(&self, nid: Nid) -> bool {
+        nid.is_loopback() || self.node.nids().contains(&nid)
+    }
+
+    /// Pings a NID.
+    pub(super) fn ping(&self, nid: Nid) -> Answer {
+        match self.node.ping(nid, None, self.timeout / 2) {
+            Ok(_) => Answer::Yes,
+            Err(error) => Answer::No {
+                why: why(&error),
+                seen: error.to_string(),
+            },
+        }
+    }
+
+    /// Returns the numbers with which a conversation begins.
+    pub(super) fn beginning(&self) -> Start {
+        Start {
+            first_xid: self.next_xid.fetch_add(XIDS, Ordering::Relaxed),
+            limits: Limits::of(self.timeout),
+            now: self.now(),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + self.begun.elapsed()
+    }
+
+    /// Drives a conversation with the node that has these NIDs to its end. Before a request leaves, `note` writes the
+    /// connection down; if it cannot, nothing is sent.
+    pub(super) fn converse(
+        &self,
+        exchange: &mut Exchange,
+        nids: &[Nid],
+        stop: &AtomicBool,
+        mut note: impl FnMut(&Exchange) -> anyhow::Result<()>,
+    ) {
+        let Some(target) = nids.first() else {
+            return;
+        };
+        let mut call = Call {
+            endpoint: self,
+            queue: self.node.event_queue(),
+            nids,
+            replies: Vec::new(),
+            request: None,
+        };
+        let mut has_stopped = false;
+        loop {
+            if stop.load(Ordering::Relaxed) && !has_stopped {
+                has_stopped = true;
+                exchange.stop(self.now());
+            }
+            match exchange.step(self.now()) {
+                Step::Over => return,
+                Step::Wait(until) => call.wait(exchange, until),
+                Step::Send(request) => {
+                    let sent = note(exchange).and_then(|()| call.send(*target, request));
+                    if let Err(error) = sent {
+                        exchange.unsent(&format!("{error:#}"), self.now());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the port and the nets of the document's routes for the lnet.conf.
+    pub(super) fn config(&self) -> Option<&Config> {
+        self.config.as_ref()
+    }
+
+    pub(super) fn end(&self) {
+        self.node.shutdown(Duration::ZERO);
+    }
+}
+
+/// The messages of one conversation.
+struct Call<'a> {
+    endpoint: &'a Endpoint,
+    queue: EventQueue,
+    nids: &'a [Nid],
+    /// The descriptors that await replies.
+    replies: Vec<MdHandle>,
+    request: Option<Outgoing>,
+}
+
+impl Call<'_> {
+    fn send(&mut self, target: Nid, request: Outgoing) -> anyhow::Result<()> {
+        self.forget();
+        self.request = Some(request.clone());
+        for _ in 0..REPLIES {
+            self.await_reply()?;
+        }
+        let node = &self.endpoint.node;
+        let md = node.bind(&self.queue, Md::source(request.bytes).threshold(1))?;
+        let sent = node.put(PutRequest {
+            md,
+            ack: false,
+            source: None,
+            target: ProcessId::lustre(target),
+            portal: request.portal,
+            match_bits: request.match_bits,
+            offset: 0,
+            hdr_data: 0,
+        });
+        if sent.is_err() {
+            // Its event returns memory that nobody needs.
+            let _gone = node.unlink(md);
+        }
+        sent.context("cannot send")
+    }
+
+    fn await_reply(&mut self) -> anyhow::Result<()> {
+        let Some(request) = &self.request else {
+            return Ok(());
+        };
+        let entry = MatchEntry::exact(request.reply_portal, request.match_bits);
+        // Wherever a server puts its reply, it stands at the start of the room.
+        let md = Md::sink(vec![0; ROOM])
+            .threshold(1)
+            .options(MdOptions::OP_PUT | MdOptions::TRUNCATE | MdOptions::ACK_DISABLE);
+        let md = self.endpoint.node.attach(&self.queue, entry, md)?;
+        self.replies.push(md);
+        Ok(())
+    }
+
+    /// No reply to an earlier request is awaited any more: LNet drops what comes.
+    fn forget(&mut self) {
+        for md in self.replies.drain(..) {
+            // An error means that the descriptor is gone already.
+            let _gone = self.endpoint.node.cancel(md);
+        }
+    }
+
+    fn wait(&mut self, exchange: &mut Exchange, until: Time) {
+        let left = until.saturating_since(self.endpoint.now());
+        match self.queue.wait(Some(left.min(LOOK))) {
+            Ok(event) => self.take(exchange, event),
+            Err(WaitError::TimedOut | WaitError::PathLost) => {}
+            Err(WaitError::Closed) => exchange.unsent("the node has ended", self.endpoint.now()),
+        }
+    }
+
+    fn take(&mut self, exchange: &mut Exchange, NodeEvent { event, memory }: NodeEvent) {
+        let now = self.endpoint.now();
+        match (event.kind, event.status) {
+            (EventKind::Put, Ok(())) => {
+                let bytes = memory.map(lnet_node::Memory::into_vec).unwrap_or_default();
+                let bytes = bytes.get(..event.mlength as usize).unwrap_or_default();
+                self.replies.retain(|md| *md != event.md);
+                // Another reply may follow an early one. Without room for it, the request is sent again.
+                let _room = self.await_reply();
+                if self.nids.contains(&event.initiator.nid) {
+                    exchange.answer(event.match_bits, bytes, event.rlength as usize, now);
+                }
+            }
+            (EventKind::Send, Err(errno)) => {
+                let error = std::io::Error::from_raw_os_error(errno.0);
+                exchange.unsent(&error.to_string(), now);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+fn accept_port(path: &Path) -> anyhow::Result<Option<u16>> {
+    let text = crate::common::read_text(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let name = path.display().to_string();
+    let input = lnet_site::lint::Input {
+        name: &name,
+        text: &text,
+        interfaces: None,
+    };
+    Ok(lnet_site::lint::settings(&input)?.port)
+}
+
+/// Returns whether a node of this machine has the address. Its peers would take the check for it.
+fn has_node(address: IpAddr, port: u16) -> bool {
+    match TcpListener::bind((address, port)) {
+        Ok(_) => false,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let address = SocketAddr::new(address, port);
+            TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok()
+        }
+        Err(error) => error.kind() == io::ErrorKind::AddrInUse,
+    }
+}
+
+/// Returns whether the NID is of this machine: what a server registers whose own name resolves to such an address. Others
+/// of 127.0.0.0/8 are nodes of a test.
+fn is_of_this_machine(nid: Nid) -> bool {
+    const DEBIAN: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+    match nid.ip() {
+        Some(IpAddr::V4(Ipv4Addr::LOCALHOST | DEBIAN)) => true,
+        Some(IpAddr::V6(address)) if address.is_loopback() => true,
+        Some(address) => !address.is_loopback() && is_here(address),
+        None => false,
+    }
+}
+
+fn why(error: &PingError) -> Why {
+    match error {
+        PingError::TimedOut { .. } | PingError::NotSent { .. } => Why::Silent,
+        PingError::NoPath { .. } => Why::NoPath,
+        PingError::Malformed { .. } | PingError::Invalid { .. } => Why::NotLnet,
+        PingError::Failed { errno, .. } => match Errno::from_raw(errno.0) {
+            Errno::ECONNREFUSED => Why::PortClosed,
+            Errno::ECONNRESET | Errno::EPROTO => Why::NotLnet,
+            Errno::EHOSTUNREACH => Why::NoPath,
+            Errno::ETIMEDOUT => Why::Silent,
+            _ => Why::Other,
+        },
+        _ => Why::Other,
+    }
+}

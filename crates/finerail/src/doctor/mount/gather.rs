@@ -1,0 +1,374 @@
+//! Gathers the facts: the MGS, its log, pings of every NID, and, where that is wanted, connects to the targets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use lnet_ptlrpc::FileSystem;
+use lnet_ptlrpc::client::{Ending, Exchange, Export, Failure, Service};
+use lnet_ptlrpc::mount::{Answer, Facts, Knock, Mgs, Reach, TargetFacts, Way};
+use lnet_types::Nid;
+use serde_json::{Value, json};
+
+use super::MountArgs;
+use super::endpoint::Endpoint;
+use super::records::{Kept, Record, Records, now};
+use super::source::Source;
+
+/// The most pings at the same time.
+const PINGS: usize = 128;
+
+/// The most connects at the same time.
+const KNOCKS: usize = 4;
+
+/// Everything that a check found out.
+pub(super) struct Gathered {
+    pub(super) facts: Facts,
+    /// The file system as the log has it.
+    pub(super) system: FileSystem,
+    /// Connections that could not be ended.
+    pub(super) left: Vec<Record>,
+    pub(super) is_interrupted: bool,
+}
+
+/// The gathering.
+pub(super) struct Gathering<'a> {
+    args: &'a MountArgs,
+    endpoint: &'a Endpoint,
+    records: &'a Records,
+    stop: &'a AtomicBool,
+    left: Mutex<Vec<Record>>,
+}
+
+impl<'a> Gathering<'a> {
+    pub(super) fn new(
+        args: &'a MountArgs,
+        endpoint: &'a Endpoint,
+        records: &'a Records,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            args,
+            endpoint,
+            records,
+            stop,
+            left: Mutex::default(),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connections of earlier runs that could not end them.
+    pub(super) fn end_earlier(&self) {
+        for (kept, record) in self.records.earlier() {
+            if self.is_stopped() || record.port != self.endpoint.port {
+                continue;
+            }
+            let Ok(nid) = record.server.parse::<Nid>() else {
+                continue;
+            };
+            self.say(&format!("ending a connection of an earlier run on {nid}"));
+            let mut exchange = None;
+            let way = self.endpoint.way(nid);
+            if !matches!(way, Way::NoNet | Way::Untested) && self.endpoint.ping(nid) == Answer::Yes
+            {
+                exchange = Some(Exchange::end(
+                    record.export.clone(),
+                    self.endpoint.beginning(),
+                ));
+            }
+            match exchange {
+                Some(exchange) => {
+                    self.run(exchange, &[nid], Some(kept));
+                }
+                None => self.leave(record),
+            }
+        }
+    }
+
+    pub(super) fn gather(&self, source: &Source) -> Gathered {
+        let mut facts = Facts {
+            fs: source.fs.clone(),
+            ..Facts::default()
+        };
+        let mut system = FileSystem::default();
+        for nids in &source.nodes {
+            if self.is_stopped() {
+                break;
+            }
+            let (mgs, exchange) = self.ask_mgs(nids, &source.fs);
+            let is_served = matches!(mgs.outcome, Some(Ok(_)));
+            // A log that is not there, or not whole, is no better on another node.
+            let is_final = matches!(
+                mgs.outcome,
+                Some(Err(Failure::NoFileSystem
+                    | Failure::Log(_)
+                    | Failure::Stopped))
+            );
+            facts.mgs.push(mgs);
+            let log = exchange.as_ref().and_then(Exchange::log);
+            if let Some((found, rules)) = log.filter(|_| is_served) {
+                facts.has_log = true;
+                facts.problems.clone_from(&found.problems);
+                facts.rules = rules.to_vec();
+                system = found.clone();
+            }
+            if is_served || is_final {
+                break;
+            }
+        }
+        self.ask_targets(&system, &mut facts);
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        Gathered {
+            facts,
+            system,
+            left,
+            is_interrupted: self.is_stopped(),
+        }
+    }
+
+    fn ask_mgs(&self, nids: &[Nid], fs: &str) -> (Mgs, Option<Exchange>) {
+        let reached = self.reach_all(&nids.iter().map(ToString::to_string).collect());
+        let reaches: Vec<Reach> = nids
+            .iter()
+            .filter_map(|nid| reached.get(&nid.to_string()).cloned())
+            .collect();
+        let mut mgs = Mgs {
+            nids: reaches,
+            outcome: None,
+        };
+        let answering = nids
+            .iter()
+            .zip(&mgs.nids)
+            .find(|(_, reach)| reach.answers());
+        let Some((first, _)) = answering else {
+            return (mgs, None);
+        };
+        self.say(&format!("{first}: reading the configuration of {fs}"));
+        let mut known = vec![*first];
+        known.extend(nids.iter().copied().filter(|nid| nid != first));
+        let Some(export) = new_export(Service::Mgs, "MGS") else {
+            let failure = Failure::Unsent("the system has no random numbers".to_owned());
+            mgs.outcome = Some(Err(failure));
+            return (mgs, None);
+        };
+        let exchange = Exchange::read_log(export, fs, self.endpoint.beginning());
+        let exchange = self.run(exchange, &known, None);
+        mgs.outcome = Some(outcome(&exchange));
+        (mgs, Some(exchange))
+    }
+
+    /// Runs a conversation to its end. Its connection is written down while a server may have it.
+    fn run(&self, mut exchange: Exchange, nids: &[Nid], mut kept: Option<Kept>) -> Exchange {
+        let server = nids.first().map(ToString::to_string).unwrap_or_default();
+        let record = |export: &Export| Record {
+            server: server.clone(),
+            port: self.endpoint.port,
+            time: now(),
+            export: export.clone(),
+        };
+        let mut written: Option<Export> = None;
+        self.endpoint
+            .converse(&mut exchange, nids, self.stop, |exchange| {
+                let export = exchange.export();
+                if written.as_ref() == Some(export) {
+                    return Ok(());
+                }
+                match &mut kept {
+                    Some(kept) => kept.write(&record(export))?,
+                    None => kept = Some(self.records.keep(&record(export))?),
+                }
+                written = Some(export.clone());
+                Ok(())
+            });
+        match (exchange.ending(), kept) {
+            (Ending::Clean, Some(kept)) => kept.remove(),
+            (Ending::Clean, None) => {}
+            (Ending::Left(export), Some(_)) => self.leave(record(export)),
+            // It could not be written down, so nothing was sent.
+            (Ending::Left(_), None) => {}
+        }
+        exchange
+    }
+
+    fn leave(&self, record: Record) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.push(record);
+    }
+
+    fn ask_targets(&self, system: &FileSystem, facts: &mut Facts) {
+        let nodes = |target: &lnet_ptlrpc::Target| {
+            let mut nodes = vec![target.nids.clone()];
+            nodes.extend(target.failover.iter().cloned());
+            nodes
+        };
+        let texts = system.targets.values().flat_map(nodes).flatten().collect();
+        let reached = self.reach_all(&texts);
+        let reach = |nid: &String| reached.get(nid).cloned();
+        for (name, target) in &system.targets {
+            let Some(service) = Service::of_target(name) else {
+                continue;
+            };
+            let nodes = nodes(target);
+            let nodes = nodes
+                .iter()
+                .map(|node| node.iter().filter_map(reach).collect());
+            facts.targets.push(TargetFacts {
+                name: name.clone(),
+                service,
+                index: target.index,
+                is_inactive: target.is_inactive,
+                nodes: nodes.collect(),
+                knocks: Vec::new(),
+            });
+        }
+        let wants_keys = facts.rules.iter().any(|rule| !rule.ends_with("=null"));
+        if self.args.targets && !wants_keys {
+            let asked = facts
+                .targets
+                .iter_mut()
+                .filter(|target| !target.is_inactive);
+            let queue: Mutex<Vec<&mut TargetFacts>> = Mutex::new(asked.collect());
+            self.in_threads(KNOCKS, || {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                next.map(|target| self.knock_at(target)).is_some()
+            });
+        }
+    }
+
+    /// Returns the way to each NID, and whether it answers.
+    fn reach_all(&self, texts: &BTreeSet<String>) -> BTreeMap<String, Reach> {
+        let queue: Vec<&String> = texts.iter().collect();
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let found = Mutex::new(BTreeMap::new());
+        self.in_threads(PINGS.min(queue.len()), || {
+            let Some(text) = queue.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return false;
+            };
+            let reach = self.reach(text);
+            let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if count.is_multiple_of(PINGS) {
+                self.say(&format!("{count} of {} NIDs asked", queue.len()));
+            }
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.insert((*text).clone(), reach);
+            true
+        });
+        found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reach(&self, text: &str) -> Reach {
+        let (way, answer) = match text.parse::<Nid>() {
+            Err(_) => (Way::Unreadable, Answer::NotAsked),
+            Ok(nid) => match self.endpoint.way(nid) {
+                way @ (Way::NoNet | Way::Untested) => (way, Answer::NotAsked),
+                way if self.endpoint.is_own(nid) => (way, Answer::NotAsked),
+                way => (way, self.endpoint.ping(nid)),
+            },
+        };
+        Reach {
+            nid: text.to_owned(),
+            way,
+            answer,
+        }
+    }
+
+    /// Runs `work` in some threads until it returns false or the user interrupts.
+    fn in_threads(&self, threads: usize, work: impl Fn() -> bool + Sync) {
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| while !self.is_stopped() && work() {});
+            }
+        });
+    }
+
+    /// Connects to a target on one node after the other, until one serves it or says why not.
+    fn knock_at(&self, target: &mut TargetFacts) {
+        let uuid = format!("{}_UUID", target.name);
+        for node in &target.nodes {
+            let known: Vec<Nid> = node
+                .iter()
+                .filter(|reach| reach.answers())
+                .filter_map(|reach| reach.nid.parse().ok())
+                .collect();
+            let (Some(first), false) = (known.first(), self.is_stopped()) else {
+                continue;
+            };
+            let Some(export) = new_export(target.service, &uuid) else {
+                return;
+            };
+            let exchange = Exchange::knock(export, self.endpoint.beginning());
+            let exchange = self.run(exchange, &known, None);
+            let result = outcome(&exchange).map(|granted| (granted, exchange.statfs()));
+            let goes_on = matches!(
+                result,
+                Err(Failure::NoReply { .. } | Failure::Refused { status: -19, .. })
+            );
+            target.knocks.push(Knock {
+                nid: first.to_string(),
+                result,
+            });
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Shows on a terminal what is done, because it may take its whole timeout.
+    fn say(&self, what: &str) {
+        let mut terminal = io::stderr();
+        if terminal.is_terminal() {
+            // Standard error is closed: there is no other place to report this.
+            let _unprinted = writeln!(terminal, "{what} ...");
+        }
+    }
+}
+
+impl Gathered {
+    /// Returns what `--save` writes.
+    pub(super) fn saved(&self, source: &Source) -> Value {
+        let node = |nids: &Vec<Nid>| nids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        json!({
+            "fs": source.fs,
+            "mgs": source.nodes.iter().map(node).collect::<Vec<_>>(),
+            "targets": self.system.targets,
+        })
+    }
+}
+
+fn outcome(exchange: &Exchange) -> Result<lnet_ptlrpc::client::Granted, Failure> {
+    match (exchange.failure(), exchange.granted()) {
+        (Some(failure), _) => Err(failure.clone()),
+        (None, granted) => Ok(granted.copied().unwrap_or_default()),
+    }
+}
+
+/// Returns a connection with random names; `None` if the system has no random numbers.
+fn new_export(service: Service, target: &str) -> Option<Export> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).ok()?;
+    let (uuid, handle) = bytes.split_at(16);
+    let handle = handle.try_into().map_or(1, u64::from_le_bytes);
+    Some(Export::new(service, target, uuid_text(uuid), handle))
+}
+
+/// Returns a UUID of version 4 as text.
+fn uuid_text(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let byte = match at {
+            6 => byte & 0x0f | 0x40,
+            8 => byte & 0x3f | 0x80,
+            _ => *byte,
+        };
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}

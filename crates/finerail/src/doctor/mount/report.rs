@@ -1,0 +1,228 @@
+//! What `finerail doctor mount` prints: the verdict, and the table of all nodes.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Table, presets};
+use lnet_ptlrpc::client::{Granted, Service};
+use lnet_ptlrpc::mount::{Answer, Facts, Finding, Reach, Severity, TargetFacts, Verdict, Way};
+use serde_json::{Value, json};
+
+use super::gather::Gathered;
+
+/// The places of a finding that are listed. The table has all of them.
+const PLACES_MAX: usize = 5;
+
+/// The report about a check.
+pub(super) struct Report<'a> {
+    pub(super) verdict: &'a Verdict,
+    pub(super) gathered: &'a Gathered,
+    pub(super) has_knocked: bool,
+}
+
+impl Report<'_> {
+    fn facts(&self) -> &Facts {
+        &self.gathered.facts
+    }
+
+    /// Returns the text for a terminal: the verdict in the first three lines.
+    pub(super) fn text(&self) -> String {
+        let mut text = self.verdict.to_string();
+        if self.verdict.is_healthy() {
+            // Writing to a `String` cannot fail.
+            let _ok = writeln!(text, "{}", self.healthy());
+        }
+        let left = self.gathered.left.iter();
+        for line in left.map(left_line) {
+            let _ok = writeln!(text, "{line}");
+        }
+        for finding in self.verdict.findings.iter().skip(1) {
+            let _ok = writeln!(text, "\nalso: {finding}");
+            for (_, seen) in finding.places.iter().take(PLACES_MAX) {
+                let _ok = writeln!(text, "    {seen}");
+            }
+            let _ok = writeln!(text, "    to do: {}", finding.kind.to_do);
+        }
+        let _ok = writeln!(text, "\n{}", self.table());
+        text
+    }
+
+    /// Returns what was asked, and what could not be asked from here.
+    fn healthy(&self) -> String {
+        let facts = self.facts();
+        let count = facts.targets.len();
+        let mut untested = facts.targets.iter().filter(|target| {
+            let mut nids = target.nodes.iter().flatten();
+            nids.all(|reach| reach.way == Way::Untested)
+        });
+        let what = match self.has_knocked {
+            true => "serve",
+            false => "are on nodes that answer (--targets asks the targets themselves)",
+        };
+        match untested.next() {
+            Some(first) => format!(
+                "{} is on a net that cannot be tried from here, and perhaps others; the rest of {count} targets {what}",
+                first.name
+            ),
+            None => format!("all {count} targets {what}"),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        let mut names = vec!["target", "node", "NID", "way", "ping"];
+        names.extend(self.has_knocked.then_some("connect"));
+        table.set_header(names);
+        for mgs in &self.facts().mgs {
+            let outcome = mgs.outcome.as_ref().map(|outcome| match outcome {
+                Ok(granted) => format!("Lustre {}", granted.release),
+                Err(failure) => failure.to_string(),
+            });
+            for reach in &mgs.nids {
+                let mut row = row("MGS", "", reach).to_vec();
+                row.extend(
+                    self.has_knocked
+                        .then(|| outcome.clone().unwrap_or_default()),
+                );
+                table.add_row(row);
+            }
+        }
+        for target in &self.facts().targets {
+            self.rows(target, &mut table);
+        }
+        table
+    }
+
+    fn rows(&self, target: &TargetFacts, table: &mut Table) {
+        for (at, node) in target.nodes.iter().enumerate() {
+            let kind = match (target.is_inactive, at) {
+                (true, _) => "inactive",
+                (false, 0) => "primary",
+                (false, _) => "failover",
+            };
+            for reach in node {
+                let mut row = row(&target.name, kind, reach).to_vec();
+                let knock = target.knocks.iter().find(|knock| knock.nid == reach.nid);
+                let knock = knock.map(|knock| match &knock.result {
+                    Ok((granted, _)) => format!("serves, Lustre {}", granted.release),
+                    Err(failure) => failure.to_string(),
+                });
+                row.extend(self.has_knocked.then(|| knock.unwrap_or_default()));
+                table.add_row(row);
+            }
+        }
+    }
+
+    /// Returns the document for programs.
+    pub(super) fn json(&self) -> anyhow::Result<String> {
+        let facts = self.facts();
+        let worst = self.verdict.findings.first().map(|worst| worst.severity);
+        let mgs = facts.mgs.iter().map(|mgs| {
+            let failure = mgs
+                .outcome
+                .as_ref()
+                .and_then(|outcome| outcome.as_ref().err());
+            let granted = mgs
+                .outcome
+                .as_ref()
+                .and_then(|outcome| outcome.as_ref().ok());
+            json!({
+                "nids": mgs.nids,
+                "release": granted.map(release),
+                "failure": failure.map(ToString::to_string),
+            })
+        });
+        let left = self.gathered.left.iter().map(|record| {
+            json!({
+                "server": record.server,
+                "target": record.export.target,
+                "uuid": record.export.uuid,
+            })
+        });
+        let document = json!({
+            "fs": facts.fs,
+            "mounts": worst != Some(Severity::Fails),
+            "healthy": self.verdict.is_healthy(),
+            "interrupted": self.gathered.is_interrupted,
+            "findings": self.verdict.findings.iter().map(finding_row).collect::<Vec<_>>(),
+            "mgs": mgs.collect::<Vec<_>>(),
+            "targets": facts.targets.iter().map(target_row).collect::<Vec<_>>(),
+            "parameters": self.gathered.system.parameters,
+            "pools": self.gathered.system.pools,
+            "problems": facts.problems,
+            "security_rules": facts.rules,
+            "left": left.collect::<Vec<_>>(),
+        });
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+}
+
+fn left_line(record: &super::records::Record) -> String {
+    let how = match record.export.service {
+        Service::Mgs => {
+            "the next run of this command ends it; otherwise it ends when the MGS evicts it or restarts"
+        }
+        Service::Mdt | Service::Ost => "the server ends it after 150 s",
+    };
+    let (target, server, uuid) = (&record.export.target, &record.server, &record.export.uuid);
+    format!("left: {target} at {server} may still have the connection of client {uuid}; {how}")
+}
+
+fn row(name: &str, node: &str, reach: &Reach) -> [String; 5] {
+    let way = match &reach.way {
+        Way::Direct { from } => format!("from {from}"),
+        Way::Through { gateways } => format!("through {}", gateways.join(", ")),
+        Way::Here => "this machine".to_owned(),
+        Way::NoNet => "no net".to_owned(),
+        Way::Untested => "not tried: no tcp net".to_owned(),
+        Way::Unreadable => "no NID".to_owned(),
+    };
+    let answer = match &reach.answer {
+        Answer::Yes => "answers",
+        Answer::No { .. } => "NO ANSWER",
+        Answer::NotAsked => "-",
+    };
+    [
+        name.to_owned(),
+        node.to_owned(),
+        reach.nid.clone(),
+        way,
+        answer.to_owned(),
+    ]
+}
+
+fn release(granted: &Granted) -> String {
+    granted.release.to_string()
+}
+
+fn finding_row(finding: &Finding) -> Value {
+    let places = finding.places.iter();
+    json!({
+        "name": finding.kind.name,
+        "fails": finding.severity == Severity::Fails,
+        "means": finding.kind.means,
+        "to_do": finding.kind.to_do,
+        "places": places.map(|(place, seen)| json!({"place": place, "seen": seen})).collect::<Vec<_>>(),
+    })
+}
+
+fn target_row(target: &TargetFacts) -> Value {
+    let knocks = target.knocks.iter().map(|knock| {
+        let served = knock.result.as_ref().ok();
+        json!({
+            "nid": knock.nid,
+            "serves": knock.result.is_ok(),
+            "release": served.map(|(granted, _)| release(granted)),
+            "instance": served.map(|(granted, _)| granted.instance),
+            "state": served.and_then(|(_, statfs)| statfs.map(|statfs| statfs.state)),
+            "failure": knock.result.as_ref().err().map(ToString::to_string),
+        })
+    });
+    json!({
+        "name": target.name,
+        "index": target.index,
+        "inactive": target.is_inactive,
+        "nodes": target.nodes,
+        "connects": knocks.collect::<Vec<_>>(),
+    })
+}

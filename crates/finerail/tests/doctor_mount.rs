@@ -1,0 +1,631 @@
+//! `finerail doctor mount` against a small MGS, MDT and OST on real sockets: a healthy site has no finding, each planted
+//! trouble is named in the first three lines, nothing harmful is sent, and no connection stays unnamed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::net::TcpListener;
+use std::thread;
+
+use lnet_ptlrpc::client::Service;
+use lnet_ptlrpc::opc;
+use lnet_ptlrpc::server::{LogWriter, Served, Trouble};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use common::lustre::{LustreNode, log_of};
+use common::process::{Ended, Process, run};
+use common::site::{Site, yaml};
+use common::{eventually, finerail};
+
+const MGS: &str = "127.0.0.2@tcp";
+const OSS: &str = "127.0.0.3@tcp";
+const SPARE: &str = "127.0.0.4@tcp";
+const NOBODY: &str = "127.0.0.9@tcp";
+
+/// Timeouts in seconds: ample where everything answers, short where silence is the finding.
+const AMPLE: &str = "20";
+const SHORT: &str = "4";
+
+const MDT0: &str = "fs1-MDT0000";
+const OST0: &str = "fs1-OST0000";
+const OST1: &str = "fs1-OST0001";
+
+/// A site with a planted trouble.
+struct World {
+    mgs: Served,
+    mdt: Served,
+    ost: Served,
+    spare: Vec<Served>,
+    log: LogWriter,
+    rules: LogWriter,
+    /// Addresses where no node is.
+    down: BTreeSet<&'static str>,
+    /// Addresses where something else listens.
+    strange: Option<&'static str>,
+    source: String,
+    config: Option<&'static str>,
+    more: Vec<&'static str>,
+    timeout: &'static str,
+}
+
+fn healthy_log() -> LogWriter {
+    log_of(&[
+        (MDT0, &[&[MGS]]),
+        (OST0, &[&[OSS], &[SPARE]]),
+        (OST1, &[&[OSS], &[SPARE]]),
+    ])
+}
+
+impl World {
+    fn healthy() -> Self {
+        Self {
+            mgs: Served::new(Service::Mgs, "MGS"),
+            mdt: Served::new(Service::Mdt, "fs1-MDT0000_UUID"),
+            ost: Served::new(Service::Ost, "fs1-OST0000_UUID"),
+            spare: Vec::new(),
+            log: healthy_log(),
+            rules: LogWriter::default(),
+            down: BTreeSet::new(),
+            strange: None,
+            source: format!("{MGS}:/fs1"),
+            config: None,
+            more: vec!["--targets"],
+            timeout: AMPLE,
+        }
+    }
+
+    /// A healthy site with one difference.
+    fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut world = Self::healthy();
+        change(&mut world);
+        world
+    }
+
+    fn mgs_does(opc: u32, trouble: Trouble) -> Self {
+        Self::with(|world| world.mgs.troubles.push((opc, trouble)))
+    }
+
+    fn ost_does(opc: u32, trouble: Trouble) -> Self {
+        Self::with(|world| world.ost.troubles.push((opc, trouble)))
+    }
+
+    fn log_is(targets: &[(&str, &[&[&str]])]) -> Self {
+        Self::with(|world| world.log = log_of(targets))
+    }
+
+    /// Runs the check and returns what it printed. Whatever happened, nothing harmful was sent, and each connection that
+    /// is left is named.
+    fn run(self, what: &str) -> Ended {
+        let site = Site::new();
+        let strange = self.strange.map(|address| stranger(address, site.port));
+        let nodes = self.start(&site);
+        let port = site.port.to_string();
+        let state = site.path("state");
+        let mut words = vec![
+            "doctor",
+            "mount",
+            "--port",
+            &port,
+            "--timeout",
+            self.timeout,
+        ];
+        words.extend(["--state", state.to_str().unwrap()]);
+        let config = self
+            .config
+            .map(|nid| site.write("own.yaml", yaml(&[nid], "")));
+        if let Some(config) = &config {
+            words.extend(["--config", config.to_str().unwrap()]);
+        }
+        words.extend(&self.more);
+        words.push(&self.source);
+        let ended = run(finerail(words));
+        let mut left = 0;
+        for node in &nodes {
+            node.expect_no_harm(what);
+            for (target, uuid) in node.server.lock().unwrap().connected() {
+                assert!(
+                    ended.out.contains(&uuid),
+                    "{what}: {target} hidden in {}",
+                    ended.out
+                );
+                left += 1;
+            }
+        }
+        if left == 0 && !ended.out.contains("left:") {
+            let kept = std::fs::read_dir(&state).unwrap().count();
+            assert_eq!(kept, 0, "{what}: records of connections that have ended");
+        }
+        drop(strange);
+        ended
+    }
+
+    fn start(&self, site: &Site) -> Vec<LustreNode> {
+        let mut mgs = self.mgs.clone().log("fs1-client", self.log.clone());
+        if self.rules.last() > 0 {
+            mgs = mgs.log("fs1-sptlrpc", self.rules.clone());
+        }
+        let mut second = self.ost.clone();
+        second.name = "fs1-OST0001_UUID".to_owned();
+        let all = [
+            (MGS, vec![mgs.clone(), self.mdt.clone()]),
+            (OSS, vec![self.ost.clone(), second]),
+            (SPARE, self.spare.clone()),
+        ];
+        all.into_iter()
+            .filter(|(nid, _)| !self.down.contains(nid) && self.strange != Some(*nid))
+            .map(|(nid, targets)| LustreNode::start(site.port, &[nid], targets))
+            .collect()
+    }
+}
+
+/// Something that is no LNet node: it greets and hangs up.
+fn stranger(nid: &str, port: u16) -> thread::JoinHandle<()> {
+    let address = nid.split_once('@').unwrap().0.to_owned();
+    let listener = TcpListener::bind((address.as_str(), port)).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().take(64).flatten() {
+            let mut stream = stream;
+            let _greeted = stream.write_all(b"220 mail.example.com ESMTP\r\n");
+        }
+    })
+}
+
+/// Asserts that the first three lines name the trouble.
+fn expect(kind: &str, world: World) {
+    let ended = world.run(kind).expect_code(1);
+    let first: Vec<&str> = ended.out.lines().take(3).collect();
+    assert!(
+        first[0].contains(&format!("[{kind}]")),
+        "{kind}: {}",
+        ended.out
+    );
+    assert!(
+        first[1].starts_with("seen: ") && first[1].len() > 6,
+        "{kind}: {first:?}"
+    );
+    assert!(
+        first[2].starts_with("to do: ") && first[2].len() > 7,
+        "{kind}: {first:?}"
+    );
+}
+
+#[test]
+fn healthy_site_has_no_finding() {
+    for more in [vec![], vec!["--targets"]] {
+        let world = World::with(|world| world.more = more.clone());
+        let ended = world.run("healthy").expect_code(0);
+        let text = &ended.out;
+        assert!(
+            text.starts_with("fs1: this machine can mount it\n"),
+            "{text}"
+        );
+        assert!(text.contains("all 3 targets"), "{text}");
+        for part in [
+            "fs1-OST0001",
+            "failover",
+            "127.0.0.4@tcp",
+            "from 127.0.0.1@tcp",
+        ] {
+            assert!(text.contains(part), "no '{part}' in {text}");
+        }
+        assert!(!text.contains("also:") && !text.contains("left:"), "{text}");
+        assert_eq!(
+            text.contains("serves, Lustre 2.17.0"),
+            !more.is_empty(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_reply_that_is_lost_once_is_no_finding() {
+    for opc in [opc::MGS_CONNECT, opc::LLOG_READ_HEADER, opc::MGS_DISCONNECT] {
+        let mut world = World::mgs_does(opc, Trouble::LostReply);
+        world.timeout = SHORT;
+        let ended = world.run("a lost reply").expect_code(0);
+        assert!(!ended.out.contains("left:"), "{}", ended.out);
+    }
+}
+
+#[test]
+fn troubles_of_the_way_to_the_mgs_are_named() {
+    let down = |nids: &[&'static str]| nids.iter().copied().collect::<BTreeSet<_>>();
+    expect("mgs-port-closed", World::with(|w| w.down = down(&[MGS])));
+    expect(
+        "mgs-port-closed",
+        World::with(|w| w.source = format!("{NOBODY}:127.0.0.8@tcp:/fs1")),
+    );
+    expect("mgs-not-lnet", World::with(|w| w.strange = Some(MGS)));
+    expect(
+        "mgs-not-lnet",
+        World::with(|w| w.source = "127.0.0.2@tcp5:/fs1".to_owned()),
+    );
+    expect(
+        "mgs-no-net",
+        World::with(|w| w.config = Some("127.0.0.1@tcp9")),
+    );
+    expect(
+        "mgs-no-net",
+        World::with(|w| w.source = "127.0.0.2@o2ib:/fs1".to_owned()),
+    );
+    expect(
+        "mgs-on-failover",
+        World::with(|w| w.source = format!("{NOBODY}:{MGS}:/fs1")),
+    );
+    // Two NIDs of one node, of which one answers.
+    expect(
+        "interface-unreachable",
+        World::with(|w| w.source = format!("{MGS},{NOBODY}:/fs1")),
+    );
+}
+
+#[test]
+fn what_the_mgs_answers_to_a_connect_is_named() {
+    for (kind, trouble) in [
+        ("mgs-absent", Trouble::Status(-19)),
+        ("mgs-starting", Trouble::Status(-11)),
+        ("mgs-flavor", Trouble::Status(-13)),
+        ("mgs-banned", Trouble::Status(-1)),
+        ("mgs-protocol", Trouble::Status(-71)),
+        ("mgs-error", Trouble::Status(-5)),
+        ("mgs-garbage", Trouble::Text),
+        ("mgs-garbage", Trouble::Empty),
+        ("mgs-garbage", Trouble::Echo),
+        ("mgs-garbage", Trouble::OtherOperation),
+    ] {
+        expect(kind, World::mgs_does(opc::MGS_CONNECT, trouble));
+    }
+    expect(
+        "mgs-banned",
+        World::mgs_does(opc::LLOG_CREATE, Trouble::Banned),
+    );
+    expect(
+        "mgs-garbage",
+        World::mgs_does(opc::LLOG_READ_HEADER, Trouble::Lengths),
+    );
+}
+
+#[test]
+fn an_mgs_that_is_none_or_silent_is_named_within_the_timeout() {
+    // The NID of an OSS.
+    let of_oss = World::with(|w| {
+        w.source = format!("{OSS}:/fs1");
+        w.timeout = SHORT;
+    });
+    expect("mgs-silent", of_oss);
+    for trouble in [
+        Trouble::Silence,
+        Trouble::OtherXid,
+        Trouble::LostReplies,
+        Trouble::EarlyForever,
+    ] {
+        let mut world = World::mgs_does(opc::MGS_CONNECT, trouble);
+        world.timeout = SHORT;
+        expect("mgs-silent", world);
+    }
+}
+
+#[test]
+fn troubles_of_the_log_are_named() {
+    expect(
+        "no-file-system",
+        World::with(|w| w.source = format!("{MGS}:/fs2")),
+    );
+    for (opc, trouble) in [
+        (opc::LLOG_READ_HEADER, Trouble::Ones),
+        (opc::LLOG_READ_HEADER, Trouble::Short),
+        (opc::LLOG_NEXT_BLOCK, Trouble::Ones),
+        (opc::LLOG_NEXT_BLOCK, Trouble::Short),
+        (opc::LLOG_NEXT_BLOCK, Trouble::Status(-12)),
+    ] {
+        expect("log-unreadable", World::mgs_does(opc, trouble));
+    }
+    let mut standing = World::mgs_does(opc::LLOG_NEXT_BLOCK, Trouble::SameBlock);
+    for index in 2..60 {
+        let name = format!("fs1-OST{index:04x}");
+        standing.log.target(&name, &[&[common::lustre::nid(OSS)]]);
+    }
+    expect("log-unreadable", standing);
+    let unknown = |log: &mut LogWriter| {
+        log.marker(1, "fs1", "new");
+        log.command(0xc_f0ff, 0, &["fs1"]);
+        log.marker(2, "fs1", "new");
+    };
+    expect("log-unknown", World::with(|w| unknown(&mut w.log)));
+    expect("log-empty", World::log_is(&[(OST0, &[&[OSS]])]));
+    expect(
+        "flavor-needed",
+        World::with(|w| w.rules.command(0xc_e016, 0, &["fs1", "default=krb5i"])),
+    );
+    expect(
+        "index-gap",
+        World::log_is(&[(MDT0, &[&[MGS]]), (OST1, &[&[OSS]])]),
+    );
+    expect(
+        "nid-of-two-nodes",
+        World::log_is(&[(MDT0, &[&[MGS]]), (OST0, &[&[OSS]]), (OST1, &[&[OSS, MGS]])]),
+    );
+}
+
+#[test]
+fn troubles_of_the_way_to_a_target_are_named() {
+    let ost = |nodes: &[&[&str]]| World::log_is(&[(MDT0, &[&[MGS]]), (OST0, nodes)]);
+    expect("target-no-nid", ost(&[&[]]));
+    expect("target-bad-nid", ost(&[&["storage five"]]));
+    expect("target-here", ost(&[&["127.0.0.1@tcp"]]));
+    expect("target-port-closed", ost(&[&[NOBODY]]));
+    expect("target-port-closed", World::log_is(&[(MDT0, &[&[NOBODY]])]));
+    expect("target-on-failover", ost(&[&[NOBODY], &[OSS]]));
+    expect("failover-unreachable", ost(&[&[OSS], &[NOBODY]]));
+    expect("interface-unreachable", ost(&[&[OSS, NOBODY]]));
+    let mut elsewhere = ost(&[&["127.0.0.3@tcp7"]]);
+    elsewhere.config = Some("127.0.0.1@tcp");
+    expect("target-no-net", elsewhere);
+    let mut strange = ost(&[&[OSS]]);
+    strange.strange = Some(OSS);
+    expect("target-not-lnet", strange);
+}
+
+#[test]
+fn what_a_target_answers_is_named() {
+    for (kind, opc, trouble) in [
+        ("target-absent", opc::OST_CONNECT, Trouble::Status(-19)),
+        ("target-starting", opc::OST_CONNECT, Trouble::Status(-11)),
+        ("target-banned", opc::OST_CONNECT, Trouble::Status(-1)),
+        ("target-banned", opc::OST_STATFS, Trouble::Banned),
+        ("target-flavor", opc::OST_CONNECT, Trouble::Status(-13)),
+        (
+            "target-read-only-map",
+            opc::OST_CONNECT,
+            Trouble::Status(-30),
+        ),
+        ("target-protocol", opc::OST_CONNECT, Trouble::Status(-71)),
+        ("target-error", opc::OST_CONNECT, Trouble::Status(-5)),
+        ("target-garbage", opc::OST_CONNECT, Trouble::Text),
+        ("target-garbage", opc::OBD_PING, Trouble::Lengths),
+        ("target-recovering", opc::OST_STATFS, Trouble::Status(-11)),
+        ("target-full", opc::OST_STATFS, Trouble::State(0x20)),
+        ("target-frozen", opc::OST_STATFS, Trouble::State(2)),
+    ] {
+        let mut world = World::ost_does(opc, trouble);
+        world.timeout = SHORT;
+        expect(kind, world);
+    }
+    let silent = World::with(|w| {
+        w.log = log_of(&[(MDT0, &[&[MGS]]), (OST0, &[&[SPARE]])]);
+        w.timeout = SHORT;
+    });
+    expect("target-silent", silent);
+    // The target that holds the root directory keeps the file system from being mounted.
+    let root = World::with(|w| {
+        w.mdt
+            .troubles
+            .push((opc::MDS_CONNECT, Trouble::Status(-19)))
+    });
+    let ended = root.run("no root").expect_code(1);
+    assert!(
+        ended.out.starts_with("fs1: this machine cannot mount it"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn document_for_programs_and_saved_list_have_every_target() {
+    let site = Site::new();
+    let nodes = World::healthy().start(&site);
+    let (port, saved, state) = (
+        site.port.to_string(),
+        site.path("fs1.json"),
+        site.path("state"),
+    );
+    let (saved, state) = (saved.to_str().unwrap(), state.to_str().unwrap());
+    let source = format!("{MGS}:/fs1");
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        &port,
+        "--timeout",
+        AMPLE,
+        "--state",
+        state,
+    ];
+    let words = [
+        &words[..],
+        &["--targets", "--json", "--save", saved, &source],
+    ]
+    .concat();
+    let document: Value = serde_json::from_str(&run(finerail(words)).expect_code(0).out).unwrap();
+    assert_eq!(document["healthy"], true);
+    assert_eq!(document["mgs"][0]["release"], "2.17.0");
+    assert_eq!(document["targets"][1]["connects"][0]["serves"], true);
+    let saved: Value = serde_json::from_slice(&std::fs::read(saved).unwrap()).unwrap();
+    assert_eq!(saved["mgs"][0][0], MGS);
+    assert_eq!(saved["targets"][OST0]["failover"][0][0], SPARE);
+    drop(nodes);
+}
+
+#[test]
+fn lnet_conf_has_the_interface_that_leads_there() {
+    if !testkit::require("ip") {
+        return;
+    }
+    let world = World::with(|world| world.more = vec!["--lnet-conf"]);
+    let ended = world.run("lnet.conf").expect_code(0);
+    assert!(
+        ended.err.contains("this machine can mount it"),
+        "{}",
+        ended.err
+    );
+    let config = lnet_config::parse(&ended.out).unwrap();
+    assert_eq!(config.nets.len(), 1, "{}", ended.out);
+    assert_eq!(config.nets[0].nis[0].interfaces, ["lo"]);
+    assert!(ended.out.contains("accept_port="), "{}", ended.out);
+}
+
+/// Returns the check with this state folder and timeout.
+fn words<'a>(port: &'a str, state: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        port,
+        "--timeout",
+        AMPLE,
+        "--state",
+        state,
+    ];
+    [&words[..], more].concat()
+}
+
+#[test]
+fn servers_behind_a_router_are_reached_through_it() {
+    let site = Site::new();
+    let own = yaml(
+        &["127.0.0.1@tcp"],
+        "route:\n- net: tcp1\n  gateway: 127.0.0.5@tcp\n",
+    );
+    let own = site.write("own.yaml", own);
+    let router = yaml(
+        &["127.0.0.5@tcp", "127.0.0.6@tcp1"],
+        "routing:\n  enable: 1\n",
+    );
+    site.write("router.yaml", router);
+    let router = site.start_node("router");
+    let far = yaml(
+        &["127.0.0.7@tcp1"],
+        "route:\n- net: tcp\n  gateway: 127.0.0.6@tcp1\n",
+    );
+    let log = log_of(&[(MDT0, &[&["127.0.0.7@tcp1"]])]);
+    let targets = vec![
+        Served::new(Service::Mgs, "MGS").log("fs1-client", log),
+        Served::new(Service::Mdt, "fs1-MDT0000_UUID"),
+    ];
+    let server = LustreNode::configured(site.port, &far, targets);
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let more = [
+        "--targets",
+        "--config",
+        own.to_str().unwrap(),
+        "127.0.0.7@tcp1:/fs1",
+    ];
+    let ended = run(finerail(words(&port, state.to_str().unwrap(), &more))).expect_code(0);
+    assert!(ended.out.contains("through 127.0.0.5@tcp"), "{}", ended.out);
+    server.expect_no_harm("behind a router");
+    assert_eq!(server.server.lock().unwrap().connected(), []);
+    drop(router.stop());
+}
+
+#[test]
+fn two_thousand_targets_are_in_the_table() {
+    let site = Site::new();
+    let names: Vec<String> = (0..2000)
+        .map(|index| format!("fs1-OST{index:04x}"))
+        .collect();
+    let nodes: &[&[&str]] = &[&[OSS], &[SPARE]];
+    let mut targets: Vec<(&str, &[&[&str]])> = vec![(MDT0, &[&[MGS]])];
+    targets.extend(names.iter().map(|name| (name.as_str(), nodes)));
+    let world = World::with(|world| world.log = log_of(&targets));
+    let running = world.start(&site);
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let source = format!("{MGS}:/fs1");
+    let ended = run(finerail(words(&port, state.to_str().unwrap(), &[&source]))).expect_code(0);
+    assert!(ended.out.contains("all 2001 targets"), "{}", ended.out);
+    assert!(names.iter().all(|name| ended.out.contains(name.as_str())));
+    drop(running);
+}
+
+#[test]
+fn check_does_not_speak_from_the_address_of_a_node_of_this_machine() {
+    let site = Site::new();
+    let own = LustreNode::start(site.port, &["127.0.0.1@tcp"], Vec::new());
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let state = state.to_str().unwrap();
+    let source = format!("{MGS}:/fs1");
+    run(finerail(words(&port, state, &[&source])))
+        .expect_code(2)
+        .expect_error("would look like its restart");
+    drop(own);
+}
+
+#[test]
+fn wrong_use_is_an_error_before_anything_is_sent() {
+    for (source, why) in [
+        ("127.0.0.2@tcp", "has no ':/NAME'"),
+        ("127.0.0.2@tcp:/toolongname", "longer than"),
+        ("127.0.0@tcp:/fs1", "127.0.0@tcp"),
+    ] {
+        let ended = run(finerail(["doctor", "mount", "--state", "/nowhere", source]));
+        ended.expect_code(2).expect_error(why);
+    }
+}
+
+/// Runs the check until the server has `requests` requests of it, and then sends the signal.
+fn interrupt(site: &Site, node: &LustreNode, requests: usize, signal: Signal) -> Ended {
+    let before = node.server.lock().unwrap().asked.len();
+    let mut process = Process::start(check(site));
+    eventually("the request comes", || {
+        let asked = node.server.lock().unwrap().asked.len() - before;
+        (asked >= requests || !process.is_running()).then_some(())
+    });
+    if process.is_running() {
+        process.signal(signal);
+    }
+    process.wait()
+}
+
+fn check(site: &Site) -> std::process::Command {
+    let state = site.path("state");
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        &site.port.to_string(),
+        "--timeout",
+        AMPLE,
+    ];
+    let words = words.map(str::to_owned).into_iter();
+    let source = format!("{MGS}:/fs1");
+    finerail(words.chain(["--state".into(), state.to_str().unwrap().into(), source]))
+}
+
+#[test]
+fn interrupted_runs_leave_no_connection_that_the_next_run_does_not_end() {
+    let runs = if std::env::var_os("FINERAIL_LONG").is_some() {
+        1000
+    } else {
+        24
+    };
+    let site = Site::new();
+    let nodes = World::healthy().start(&site);
+    let mgs = &nodes[0];
+    let mut killed_open = 0;
+    for number in 0..runs {
+        let signal = [Signal::SIGINT, Signal::SIGKILL, Signal::SIGTERM][number % 3];
+        let ended = interrupt(&site, mgs, number / 3 % 8, signal);
+        let connected = mgs.server.lock().unwrap().connected();
+        match signal {
+            Signal::SIGKILL => killed_open += connected.len(),
+            _ => assert!(
+                connected.iter().all(|(_, uuid)| ended.out.contains(uuid)),
+                "{connected:?} hidden in {}",
+                ended.out
+            ),
+        }
+        mgs.expect_no_harm("interrupted");
+    }
+    assert!(killed_open > 0, "no run was killed while it was connected");
+    run(check(&site)).expect_code(0);
+    assert_eq!(mgs.server.lock().unwrap().connected(), []);
+    assert_eq!(std::fs::read_dir(site.path("state")).unwrap().count(), 0);
+}

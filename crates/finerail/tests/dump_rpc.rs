@@ -1,0 +1,108 @@
+//! `finerail dump --rpc` as a program, on captures of a real client and its servers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use serde_json::Value;
+
+use common::finerail;
+use common::process::run;
+
+/// Runs the program on a capture; `None` where the captures are absent.
+fn dump(capture: &str, more: &[&str]) -> Option<String> {
+    let file = testkit::shared_data(format!("captures/ptlrpc/{capture}"))?;
+    let words = [&["dump", "--rpc"], more, &[file.to_str().unwrap()]].concat();
+    Some(run(finerail(words)).expect_code(0).out)
+}
+
+#[test]
+fn line_of_an_rpc_says_who_asks_which_target_for_what() {
+    let Some(text) = dump("02-create.pcap", &[]) else {
+        return;
+    };
+    assert!(
+        text.contains("MDS_REINT") || text.contains("LDLM_ENQUEUE"),
+        "{text}"
+    );
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.contains(" RPCs"))
+        .unwrap();
+    let count: usize = last.split(' ').next().unwrap().parse().unwrap();
+    let lines = text.lines().filter(|line| line.contains(" > ")).count();
+    assert_eq!(lines, count, "{text}");
+}
+
+#[test]
+fn forms_for_programs_have_every_rpc() {
+    let (Some(json), Some(csv)) = (
+        dump("01-mount.pcap", &["--json"]),
+        dump("01-mount.pcap", &["--csv"]),
+    ) else {
+        return;
+    };
+    let rows: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let rpcs = rows.iter().filter(|row| row["what"] == "RPC");
+    let operations: Vec<&str> = rpcs.map(|row| row["operation"].as_str().unwrap()).collect();
+    for operation in [
+        "MGS_CONNECT",
+        "LLOG_NEXT_BLOCK",
+        "MDS_CONNECT",
+        "OST_CONNECT",
+    ] {
+        assert!(operations.contains(&operation), "{operations:?}");
+    }
+    let summary = rows.last().unwrap();
+    assert_eq!(summary["rpcs"], operations.len());
+    assert!(csv.starts_with("time,operation,opcode,xid,client,server,target,job,"));
+    assert_eq!(csv.lines().count(), operations.len() + 1);
+}
+
+#[test]
+fn table_counts_each_rpc_once() {
+    let Some(text) = dump(
+        "01-mount.pcap",
+        &["--rpc-summary", "--by", "operation", "--json"],
+    ) else {
+        return;
+    };
+    let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let rows = summary["rows"].as_array().unwrap();
+    let sum: u64 = rows.iter().map(|row| row["rpcs"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), summary["rpcs"].as_u64());
+}
+
+#[test]
+fn place_of_the_status_is_the_pid_in_a_request() {
+    let Some(text) = dump("01-mount.pcap", &["-v"]) else {
+        return;
+    };
+    let mut is_request = false;
+    let (mut pids, mut statuses) = (0, 0);
+    for line in text.lines() {
+        match line {
+            line if line.ends_with("  request") => is_request = true,
+            line if line.ends_with("  reply") => is_request = false,
+            line if line.contains("ptlrpc_body    pid ") => {
+                assert!(is_request, "{line}");
+                pids += 1;
+            }
+            line if line.contains("ptlrpc_body    status ") => {
+                assert!(!is_request, "{line}");
+                statuses += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(pids > 10 && statuses > 10, "{pids} {statuses}");
+}

@@ -1,0 +1,672 @@
+//! One connection to one target: connect, questions, disconnect, with their timeouts, as a state machine without I/O.
+//!
+//! ```text
+//!  step() ─▶ Send(bytes) ──┐             ┌─▶ Over: ending() says what is left on the server
+//!    ▲                     ▼             │
+//!    └── Wait(until) ◀── answer(), unsent(), stop()
+//! ```
+//!
+//! One request is under way at a time. Whatever happens, the last request is a disconnect, unless the server
+//! cannot have a connection of ours.
+
+use std::time::Duration;
+
+use lnet_types::Time;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::log_reader::LogReader;
+use super::request::{Envelope, Question, Service};
+use crate::body::{Body, flags};
+use crate::file_system::FileSystem;
+use crate::message::{Message, early_checksum};
+use crate::opcode::opcode_name;
+use crate::text::{Release, Status};
+use crate::view::View;
+
+/// How long the parts of a conversation may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The reply to a connect; and the disconnect.
+    pub connect: Duration,
+    /// The reply to another request.
+    pub request: Duration,
+    /// All questions together. The end comes after that.
+    pub whole: Duration,
+}
+
+impl Limits {
+    /// Returns the limits that belong to that of a connect.
+    #[must_use]
+    pub const fn of(connect: Duration) -> Self {
+        Self {
+            connect,
+            request: connect.saturating_mul(3),
+            whole: connect.saturating_mul(12),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::of(Duration::from_secs(10))
+    }
+}
+
+/// How often a request is sent.
+const TIMES: u32 = 2;
+
+/// How often a busy server is asked again, and after which time.
+const BUSY: (u32, Duration) = (3, Duration::from_secs(2));
+
+/// The distance between two xids.
+const XID_STEP: u64 = 128;
+
+const EINPROGRESS: i32 = -115;
+const ENOTCONN: i32 = -107;
+/// The errors of a connect that say that the server has a connection of this client.
+const CONNECTED: [i32; 2] = [-114, -16];
+
+/// Why a target did not answer what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// No reply came.
+    #[error("no reply to {} within {} s", operation(*opc), after.as_secs())]
+    NoReply {
+        /// The opcode of the request.
+        opc: u32,
+        /// How long it was awaited.
+        after: Duration,
+    },
+    /// The server answered with an error.
+    #[error("{} is answered with {}", operation(*opc), Status(*status))]
+    Refused {
+        /// The opcode of the request.
+        opc: u32,
+        /// The error, negative.
+        status: i32,
+        /// Whether the server says that it banned this client.
+        is_banned: bool,
+    },
+    /// The reply is none.
+    #[error("the reply to {} cannot be read: {what}", operation(*opc))]
+    Garbage {
+        /// The opcode of the request.
+        opc: u32,
+        /// What is wrong.
+        what: String,
+    },
+    /// The MGS has no such file system.
+    #[error("the MGS has no such file system")]
+    NoFileSystem,
+    /// The log cannot be read to its end.
+    #[error("{0}")]
+    Log(String),
+    /// The time for the whole conversation is over.
+    #[error("the questions took longer than {} s", .0.as_secs())]
+    Late(Duration),
+    /// Something between here and the server failed.
+    #[error("the request could not be sent: {0}")]
+    Unsent(String),
+    /// The caller stopped the conversation.
+    #[error("interrupted")]
+    Stopped,
+}
+
+fn operation(opc: u32) -> &'static str {
+    opcode_name(opc).unwrap_or("a request")
+}
+
+/// A connection of ours on a server. It is written down before the first request leaves, so that a later run can end it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// The kind of target.
+    pub service: Service,
+    /// The name of the target, with `_UUID`; `MGS` for the MGS.
+    pub target: String,
+    /// The name of this client.
+    pub uuid: String,
+    /// The handle of this client.
+    pub handle: u64,
+    /// The server's handle of the connection; 0 before the first reply.
+    pub cookie: u64,
+    /// The generation of the connection.
+    pub conn_cnt: u32,
+}
+
+impl Export {
+    /// Returns a connection that no server has yet. The names must be random: a target's own name as `uuid` would pass
+    /// checks that are there for clients.
+    #[must_use]
+    pub fn new(service: Service, target: &str, uuid: String, handle: u64) -> Self {
+        Self {
+            service,
+            target: target.to_owned(),
+            uuid,
+            handle: handle.max(1),
+            cookie: 0,
+            conn_cnt: 0,
+        }
+    }
+}
+
+/// What a server grants to a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// The flags.
+    pub flags: u64,
+    /// The release of the server.
+    pub release: Release,
+    /// The number of the target's start.
+    pub instance: u32,
+}
+
+/// What a target says of its space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statfs {
+    /// The state: 1 degraded, 2 read-only, 4 no new objects, 0x20 no space, 0x40 no inodes.
+    pub state: u32,
+}
+
+/// A request to be sent as a PUT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The portal of the request.
+    pub portal: u32,
+    /// The portal at which the reply is awaited.
+    pub reply_portal: u32,
+    /// The match bits of the request and of the reply.
+    pub match_bits: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What the driver does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Await a reply at the reply portal, and then send. An awaited reply of an earlier request comes no more.
+    Send(Outgoing),
+    /// Wait for an answer, at most until then.
+    Wait(Time),
+    /// All is done.
+    Over,
+}
+
+/// What the server has of this client in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing.
+    Clean,
+    /// Perhaps this connection, because the disconnect was not answered.
+    Left(Export),
+}
+
+/// What is asked between connect and disconnect.
+#[derive(Debug)]
+enum Script {
+    Log(Box<LogReader>),
+    Knock {
+        has_pinged: bool,
+        statfs: Option<Statfs>,
+    },
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Asking,
+    Disconnecting,
+    Over,
+}
+
+#[derive(Debug)]
+struct Pending {
+    question: Question,
+    xid: u64,
+    sent: u32,
+    begun: Time,
+    until: Time,
+    is_to_send: bool,
+}
+
+/// When a conversation begins, and with which numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Larger than any xid of this machine before: seconds since 1970, times 2^20.
+    pub first_xid: u64,
+    /// How long it may take.
+    pub limits: Limits,
+    /// The time.
+    pub now: Time,
+}
+
+/// One connection to one target.
+#[derive(Debug)]
+pub struct Exchange {
+    export: Export,
+    script: Script,
+    stage: Stage,
+    pending: Option<Pending>,
+    next_xid: u64,
+    limits: Limits,
+    not_before: Time,
+    ends: Time,
+    is_stopping: bool,
+    busy: u32,
+    may_reconnect: bool,
+    has_connected: bool,
+    ending: Ending,
+    granted: Option<Granted>,
+    failure: Option<Failure>,
+    strays: u64,
+}
+
+impl Exchange {
+    /// Begins the conversation that reads the configuration of a file system from an MGS.
+    #[must_use]
+    pub fn read_log(export: Export, fs: &str, start: Start) -> Self {
+        let script = Script::Log(Box::new(LogReader::new(fs)));
+        Self::new(export, script, start)
+    }
+
+    /// Begins the conversation that asks a target whether it serves.
+    #[must_use]
+    pub fn knock(export: Export, start: Start) -> Self {
+        let script = Script::Knock {
+            has_pinged: false,
+            statfs: None,
+        };
+        Self::new(export, script, start)
+    }
+
+    /// Begins the conversation that ends a connection of an earlier run: the server finds it by the name of the client.
+    #[must_use]
+    pub fn end(export: Export, start: Start) -> Self {
+        Self::new(export, Script::Nothing, start)
+    }
+
+    fn new(export: Export, script: Script, start: Start) -> Self {
+        let ending = match export.conn_cnt {
+            0 => Ending::Clean,
+            _ => Ending::Left(export.clone()),
+        };
+        Self {
+            export,
+            script,
+            stage: Stage::Connecting,
+            pending: None,
+            next_xid: (start.first_xid & !(XID_STEP - 1)).max(XID_STEP),
+            limits: start.limits,
+            not_before: start.now,
+            ends: start.now + start.limits.whole,
+            is_stopping: false,
+            busy: 0,
+            may_reconnect: true,
+            has_connected: false,
+            ending,
+            granted: None,
+            failure: None,
+            strays: 0,
+        }
+    }
+
+    /// Returns what to do next.
+    pub fn step(&mut self, now: Time) -> Step {
+        loop {
+            if self.stage == Stage::Over {
+                return Step::Over;
+            }
+            if now >= self.ends && self.stage != Stage::Disconnecting {
+                self.fail(Failure::Late(self.limits.whole), now);
+                continue;
+            }
+            match &self.pending {
+                None if now < self.not_before => return Step::Wait(self.not_before),
+                None => self.ask(now),
+                Some(pending) if pending.is_to_send => return self.send(),
+                Some(pending) if now < pending.until => {
+                    return Step::Wait(pending.until.min(self.ends.max(now)));
+                }
+                Some(_) => self.expire(now),
+            }
+        }
+    }
+
+    /// Takes the next question.
+    fn ask(&mut self, now: Time) {
+        let question = match self.stage {
+            Stage::Connecting => Some(Question::Connect),
+            Stage::Asking => self.script.question(),
+            Stage::Disconnecting => Some(Question::Disconnect),
+            Stage::Over => return,
+        };
+        let Some(question) = question else {
+            self.disconnect(now);
+            return;
+        };
+        if question == Question::Connect {
+            // From now on the server may have a connection, whether or not its reply comes.
+            self.export.conn_cnt += 1;
+            self.ending = Ending::Left(self.export.clone());
+        }
+        let xid = self.take_xid();
+        let limit = self.limit(&question);
+        self.pending = Some(Pending {
+            question,
+            xid,
+            sent: 0,
+            begun: now,
+            until: now + limit,
+            is_to_send: true,
+        });
+    }
+
+    fn take_xid(&mut self) -> u64 {
+        let xid = self.next_xid;
+        self.next_xid = xid.wrapping_add(XID_STEP).max(XID_STEP);
+        xid
+    }
+
+    fn limit(&self, question: &Question) -> Duration {
+        match question {
+            Question::Connect => self.limits.connect,
+            Question::Disconnect => self.limits.connect / TIMES,
+            _ => self.limits.request,
+        }
+    }
+
+    fn send(&mut self) -> Step {
+        let Some(pending) = &mut self.pending else {
+            return Step::Over;
+        };
+        pending.is_to_send = false;
+        pending.sent += 1;
+        let service = self.export.service;
+        let envelope = Envelope {
+            service,
+            target: &self.export.target,
+            uuid: &self.export.uuid,
+            handle: self.export.handle,
+            cookie: self.export.cookie,
+            conn_cnt: self.export.conn_cnt,
+            is_resent: pending.sent > 1,
+        };
+        Step::Send(Outgoing {
+            portal: service.request_portal(),
+            reply_portal: service.reply_portal(),
+            match_bits: pending.xid,
+            bytes: pending.question.encode(&envelope),
+        })
+    }
+
+    /// The reply did not come in time: the request is sent once more, a connect as the next generation.
+    fn expire(&mut self, now: Time) {
+        let Some(mut pending) = self.pending.take() else {
+            return;
+        };
+        let limit = self.limit(&pending.question);
+        let fits = self.stage == Stage::Disconnecting || now + limit <= self.ends;
+        if pending.sent < TIMES && !self.is_stopping && fits {
+            pending.until = now + limit;
+            pending.is_to_send = true;
+            if pending.question == Question::Connect {
+                pending.xid = self.take_xid();
+                self.export.conn_cnt += 1;
+                self.ending = Ending::Left(self.export.clone());
+            }
+            self.pending = Some(pending);
+            return;
+        }
+        let opc = pending.question.opc(self.export.service);
+        let after = now.saturating_since(pending.begun);
+        self.fail(Failure::NoReply { opc, after }, now);
+    }
+
+    /// Takes a reply: its match bits, the bytes at hand, and its length on the wire.
+    // [PTLRPC-23]
+    pub fn answer(&mut self, match_bits: u64, bytes: &[u8], wire_len: usize, now: Time) {
+        let awaited = self.pending.as_ref().filter(|pending| !pending.is_to_send);
+        if awaited.is_none_or(|pending| pending.xid != match_bits) {
+            self.strays = self.strays.saturating_add(1);
+            return;
+        }
+        let message = match Message::parse_head(bytes, wire_len) {
+            Ok(message) => message,
+            Err(error) => return self.garbage(error.to_string(), now),
+        };
+        let Some(body) = Body::of(&message).filter(|body| !body.is_request()) else {
+            return self.garbage("it has no body of a reply".to_owned(), now);
+        };
+        if message.count() == 1 && message.checksum() != 0 {
+            return self.early(&message, &body, now);
+        }
+        let Some(pending) = self.pending.take() else {
+            return;
+        };
+        let opc = pending.question.opc(self.export.service);
+        if body.opc() != opc && (body.opc() != 0 || body.status() == 0) {
+            return self.garbage(format!("it answers operation {}", body.opc()), now);
+        }
+        self.handle(pending, &message, &body, now);
+    }
+
+    /// The server needs more time, and says how much. The time for the whole stays what it is.
+    fn early(&mut self, message: &Message<'_>, body: &Body<'_>, now: Time) {
+        let bytes = message.buffer(0).unwrap_or(View::little(&[]));
+        if early_checksum(bytes.bytes()) != message.checksum() {
+            return;
+        }
+        if let Some(pending) = &mut self.pending {
+            let more = now + Duration::from_secs(body.timeout().into());
+            pending.until = pending.until.max(more.min(self.ends));
+        }
+    }
+
+    fn handle(&mut self, pending: Pending, message: &Message<'_>, body: &Body<'_>, now: Time) {
+        let status = body.status();
+        if status == EINPROGRESS && self.busy < BUSY.0 {
+            self.busy += 1;
+            self.not_before = now + BUSY.1;
+            return;
+        }
+        let is_banned = body.flags() & flags::BANNED != 0;
+        let opc = pending.question.opc(self.export.service);
+        let refused = Failure::Refused {
+            opc,
+            status,
+            is_banned,
+        };
+        match pending.question {
+            Question::Disconnect => {
+                if status == 0 || status == ENOTCONN {
+                    self.ending = Ending::Clean;
+                }
+                self.stage = Stage::Over;
+            }
+            Question::Connect if status == 0 => self.connected(message, body, now),
+            Question::Connect => {
+                if !CONNECTED.contains(&status) {
+                    self.ending = Ending::Clean;
+                }
+                self.failure.get_or_insert(refused);
+                self.stage = Stage::Over;
+            }
+            _ if status == ENOTCONN && self.may_reconnect => {
+                self.may_reconnect = false;
+                self.stage = Stage::Connecting;
+            }
+            question => {
+                let taken = self.script.answer(&question, status, message, refused);
+                if let Err(failure) = taken {
+                    self.fail(failure, now);
+                }
+            }
+        }
+    }
+
+    fn connected(&mut self, message: &Message<'_>, body: &Body<'_>, now: Time) {
+        self.export.cookie = body.handle();
+        self.has_connected = true;
+        self.ending = Ending::Left(self.export.clone());
+        let data = message.buffer(1).unwrap_or(View::little(&[]));
+        self.granted = Some(Granted {
+            flags: data.u64(0).unwrap_or_default(),
+            release: Release(data.u32(8).unwrap_or_default()),
+            instance: data.u32(56).unwrap_or_default(),
+        });
+        if self.stage == Stage::Connecting {
+            self.stage = Stage::Asking;
+        }
+        if self.failure.is_some() {
+            self.disconnect(now);
+        }
+    }
+
+    fn garbage(&mut self, what: String, now: Time) {
+        let question = self.pending.as_ref().map(|pending| &pending.question);
+        let opc = question.map_or(0, |question| question.opc(self.export.service));
+        self.fail(Failure::Garbage { opc, what }, now);
+    }
+
+    /// The request could not be sent, or the way of the reply is gone.
+    pub fn unsent(&mut self, why: &str, now: Time) {
+        self.fail(Failure::Unsent(why.to_owned()), now);
+    }
+
+    /// Ends the conversation before its end: what is left is a disconnect, if the server has a connection.
+    pub fn stop(&mut self, now: Time) {
+        if self.stage != Stage::Disconnecting {
+            self.fail(Failure::Stopped, now);
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, now: Time) {
+        match self.stage {
+            Stage::Over => return,
+            Stage::Disconnecting => {
+                self.stage = Stage::Over;
+                return;
+            }
+            Stage::Connecting | Stage::Asking => {}
+        }
+        let is_early = matches!(failure, Failure::Stopped | Failure::Late(_));
+        self.failure.get_or_insert(failure);
+        if is_early && !self.is_stopping && self.await_connect(now) {
+            return;
+        }
+        self.pending = None;
+        self.disconnect(now);
+    }
+
+    /// Waits a little for the reply to a connect, which has the handle that a disconnect needs.
+    fn await_connect(&mut self, now: Time) -> bool {
+        let grace = self.limits.connect / TIMES;
+        let connect = self.pending.as_mut();
+        let Some(connect) = connect.filter(|pending| pending.question == Question::Connect) else {
+            return false;
+        };
+        connect.until = connect.until.min(now + grace);
+        self.is_stopping = true;
+        self.ends = now + self.limits.connect;
+        true
+    }
+
+    /// Begins the last request. A server whose reply to the connect did not come may have a connection that has no
+    /// handle here: it cannot be ended from here, and is named.
+    fn disconnect(&mut self, now: Time) {
+        self.not_before = now;
+        self.ends = now + self.limits.connect;
+        self.stage = match (&self.ending, self.has_connected) {
+            (Ending::Left(_), true) => Stage::Disconnecting,
+            _ => Stage::Over,
+        };
+    }
+
+    /// Returns the connection as it is now, to be written down before each request leaves.
+    #[must_use]
+    pub const fn export(&self) -> &Export {
+        &self.export
+    }
+
+    /// Returns what the server has of this client.
+    #[must_use]
+    pub const fn ending(&self) -> &Ending {
+        &self.ending
+    }
+
+    /// Returns what the server granted; `None` if it never accepted.
+    #[must_use]
+    pub const fn granted(&self) -> Option<&Granted> {
+        self.granted.as_ref()
+    }
+
+    /// Returns why the questions were not answered; `None` if all were.
+    #[must_use]
+    pub const fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Returns the number of replies that answer nothing that was asked.
+    #[must_use]
+    pub const fn strays(&self) -> u64 {
+        self.strays
+    }
+
+    /// Returns what the target says of its space.
+    #[must_use]
+    pub const fn statfs(&self) -> Option<Statfs> {
+        match &self.script {
+            Script::Knock { statfs, .. } => *statfs,
+            Script::Log(_) | Script::Nothing => None,
+        }
+    }
+
+    /// Returns the file system that the log describes, and the rules of security; also in part, if a
+    /// [`Exchange::failure`] says so.
+    #[must_use]
+    pub fn log(&self) -> Option<(&FileSystem, &[String])> {
+        match &self.script {
+            Script::Log(reader) => Some((&reader.system, &reader.rules)),
+            Script::Knock { .. } | Script::Nothing => None,
+        }
+    }
+}
+
+impl Script {
+    fn question(&self) -> Option<Question> {
+        match self {
+            Self::Log(reader) => reader.question(),
+            Self::Knock {
+                has_pinged: false, ..
+            } => Some(Question::Ping),
+            Self::Knock { statfs: None, .. } => Some(Question::Statfs),
+            Self::Knock { .. } | Self::Nothing => None,
+        }
+    }
+
+    fn answer(
+        &mut self,
+        question: &Question,
+        status: i32,
+        message: &Message<'_>,
+        refused: Failure,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Log(reader) => reader.answer(status, message, refused),
+            Self::Knock { .. } if status != 0 => Err(refused),
+            Self::Knock { has_pinged, .. } if *question == Question::Ping => {
+                *has_pinged = true;
+                Ok(())
+            }
+            Self::Knock { statfs, .. } => {
+                let data = message.buffer(1).and_then(|data| data.u32(104));
+                *statfs = Some(Statfs {
+                    state: data.unwrap_or_default(),
+                });
+                Ok(())
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The client's side of the conversations of a mount check, without I/O.
+//!
+//! [`Exchange`] is one connection to one target. A driver sends what it says, over any LNet node, and gives it the
+//! replies and the time.
+
+mod exchange;
+mod log_reader;
+mod request;
+
+pub use exchange::{
+    Ending, Exchange, Export, Failure, Granted, Limits, Outgoing, Start, Statfs, Step,
+};
+pub use request::Service;
+#[cfg(feature = "server")]
+pub(crate) use request::message;

@@ -1,0 +1,134 @@
+//! What a check of a mount finds out, before anything is concluded.
+
+use serde::Serialize;
+
+use crate::client::{Failure, Granted, Service, Statfs};
+
+/// Everything that was found out.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The name of the file system.
+    pub fs: String,
+    /// The nodes of the MGS, in the order in which they were given. Those behind the one that answered were not asked.
+    pub mgs: Vec<Mgs>,
+    /// What a client would reject in the log, or what does not fit together.
+    pub problems: Vec<String>,
+    /// The rules of security of the file system.
+    pub rules: Vec<String>,
+    /// The targets, in the order of their names.
+    pub targets: Vec<TargetFacts>,
+    /// Whether the log was read to its end.
+    pub has_log: bool,
+}
+
+/// A node of the MGS.
+#[derive(Clone, Debug)]
+pub struct Mgs {
+    /// Its NIDs.
+    pub nids: Vec<Reach>,
+    /// What the conversation with it gave; `None` if there was none.
+    pub outcome: Option<Result<Granted, Failure>>,
+}
+
+/// A target, and the nodes that may serve it.
+#[derive(Clone, Debug)]
+pub struct TargetFacts {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub service: Service,
+    /// Its index, if its name has one.
+    pub index: Option<u32>,
+    /// Whether an administrator switched it off.
+    pub is_inactive: bool,
+    /// The NIDs of each node: first that of the node that usually serves the target.
+    pub nodes: Vec<Vec<Reach>>,
+    /// The connects to it, one for each node that was tried.
+    pub knocks: Vec<Knock>,
+}
+
+/// A connect to a target.
+#[derive(Clone, Debug)]
+pub struct Knock {
+    /// The NID.
+    pub nid: String,
+    /// What the target answered.
+    pub result: Result<(Granted, Option<Statfs>), Failure>,
+}
+
+/// A NID, how this machine reaches it, and whether it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reach {
+    /// The NID as the log has it.
+    pub nid: String,
+    /// The way.
+    pub way: Way,
+    /// The answer to a ping.
+    pub answer: Answer,
+}
+
+impl Reach {
+    /// Returns whether the NID answered.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        self.answer == Answer::Yes
+    }
+}
+
+/// How this machine reaches a NID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// From an interface of this machine on the same net.
+    Direct {
+        /// The NID of the interface.
+        from: String,
+    },
+    /// Through routers.
+    Through {
+        /// The NIDs of the routers.
+        gateways: Vec<String>,
+    },
+    /// The NID is one of this machine.
+    Here,
+    /// No interface is on its net, and no route leads there.
+    NoNet,
+    /// The net is of a kind that cannot be tried from here.
+    Untested,
+    /// The text is no NID.
+    Unreadable,
+}
+
+/// Whether a NID answered a ping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It did.
+    Yes,
+    /// It did not.
+    No {
+        /// The cause.
+        why: Why,
+        /// What was seen.
+        seen: String,
+    },
+    /// It was not asked.
+    NotAsked,
+}
+
+/// Why a NID does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// Nothing listens on the port.
+    PortClosed,
+    /// Something that is no LNet node listens on the port, or a node without this NID, or one that accepts only
+    /// privileged ports.
+    NotLnet,
+    /// No answer came.
+    Silent,
+    /// The system or the routers have no path.
+    NoPath,
+    /// Another error.
+    Other,
+}

@@ -1,0 +1,433 @@
+//! What follows from the facts: findings, the worst first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
+
+use super::catalogue::*;
+use super::facts::{Answer, Facts, Mgs, Reach, TargetFacts, Way, Why};
+use crate::client::{Failure, Service};
+
+/// What follows from the facts.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The name of the file system.
+    pub fs: String,
+    /// One finding of each kind, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// A trouble, and everything that has it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: &'static Kind,
+    /// How bad it is here.
+    pub severity: Severity,
+    /// What it concerns, and what was seen of each.
+    pub places: Vec<(String, String)>,
+}
+
+/// The names that the first line has at most.
+const NAMED_MAX: usize = 3;
+
+impl Verdict {
+    /// Returns whether nothing is wrong.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, kind: &'static Kind, place: impl Into<String>, seen: impl Into<String>) {
+        let place = (place.into(), seen.into());
+        let severity = match place.0.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name) {
+            true => Severity::Fails,
+            false => kind.severity,
+        };
+        match self
+            .findings
+            .iter_mut()
+            .find(|finding| finding.kind == kind)
+        {
+            Some(finding) => {
+                finding.severity = finding.severity.min(severity);
+                // What makes the finding so bad comes first.
+                match severity {
+                    Severity::Fails => finding.places.insert(0, place),
+                    Severity::Suffers => finding.places.push(place),
+                }
+            }
+            None => self.findings.push(Finding {
+                kind,
+                severity,
+                places: vec![place],
+            }),
+        }
+    }
+}
+
+/// Findings that leave the target working.
+const IN_RESERVE: [&str; 6] = [
+    "target-on-failover",
+    "failover-unreachable",
+    "interface-unreachable",
+    "nid-of-two-nodes",
+    "target-read-only-map",
+    "target-full",
+];
+
+impl fmt::Display for Verdict {
+    /// The verdict, what was seen, and the one thing to change: one line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(worst) = self.findings.first() else {
+            return writeln!(f, "{}: this machine can mount it", self.fs);
+        };
+        let outcome = match worst.severity {
+            Severity::Fails => "this machine cannot mount it",
+            Severity::Suffers => "this machine can mount it, but not use all of it",
+        };
+        writeln!(f, "{}: {outcome}: {worst}", self.fs)?;
+        let seen = worst.places.first().map_or("", |(_, seen)| seen);
+        writeln!(f, "seen: {seen}")?;
+        writeln!(f, "to do: {}", worst.kind.to_do)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, _)) in self.places.iter().take(NAMED_MAX).enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(name)?;
+        }
+        if self.places.len() > NAMED_MAX {
+            write!(f, " and {} more", self.places.len() - NAMED_MAX)?;
+        }
+        write!(f, " {} [{}]", self.kind.means, self.kind.name)
+    }
+}
+
+/// Returns what follows from the facts.
+#[must_use]
+pub fn check(facts: &Facts) -> Verdict {
+    let mut verdict = Verdict {
+        fs: facts.fs.clone(),
+        findings: Vec::new(),
+    };
+    check_mgs(facts, &mut verdict);
+    if facts.has_log {
+        check_log(facts, &mut verdict);
+        for target in facts.targets.iter().filter(|target| !target.is_inactive) {
+            check_target(target, &mut verdict);
+        }
+        check_nids(facts, &mut verdict);
+    }
+    let rank = |kind: &Kind| KINDS.iter().position(|known| *known == kind);
+    verdict
+        .findings
+        .sort_by_key(|finding| (finding.severity, rank(finding.kind)));
+    verdict
+}
+
+fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
+    let serves = |mgs: &Mgs| matches!(mgs.outcome, Some(Ok(_)));
+    let Some(serving) = facts.mgs.iter().position(serves) else {
+        // Of several nodes, the one that got furthest tells most.
+        let told = facts.mgs.iter().max_by_key(|mgs| progress(mgs));
+        if let Some(mgs) = told {
+            let (kind, seen) = why_not(mgs);
+            let name = match kind.name {
+                "no-file-system" | "log-unreadable" => facts.fs.clone(),
+                _ => format!("the MGS at {}", names(&mgs.nids)),
+            };
+            verdict.add(kind, name, seen);
+        }
+        return;
+    };
+    for mgs in facts.mgs.iter().take(serving) {
+        let (kind, seen) = why_not(mgs);
+        let name = names(&mgs.nids);
+        verdict.add(&MGS_ON_FAILOVER, name, format!("{seen} ({})", kind.name));
+    }
+    for mgs in facts.mgs.iter().skip(serving).take(1) {
+        silent_rails(&mgs.nids, "the MGS", verdict);
+    }
+}
+
+/// Returns how far the conversation with a node of the MGS got.
+fn progress(mgs: &Mgs) -> u8 {
+    let refused = |failure: &Failure| match failure {
+        Failure::NoReply { .. } => 2,
+        Failure::Refused { status: -19, .. } => 3,
+        _ => 4,
+    };
+    match &mgs.outcome {
+        Some(Err(failure)) => refused(failure),
+        Some(Ok(_)) => 5,
+        None => u8::from(
+            mgs.nids
+                .iter()
+                .any(|reach| matches!(reach.answer, Answer::No { .. })),
+        ),
+    }
+}
+
+fn why_not(mgs: &Mgs) -> (&'static Kind, String) {
+    match &mgs.outcome {
+        Some(Err(failure)) => (mgs_failure(failure), failure.to_string()),
+        Some(Ok(_)) | None => match unreached(&mgs.nids) {
+            Some((Why::PortClosed, seen)) => (&MGS_PORT_CLOSED, seen),
+            Some((Why::NotLnet, seen)) => (&MGS_NOT_LNET, seen),
+            Some((_, seen)) => (&MGS_UNREACHABLE, seen),
+            None => (
+                &MGS_NO_NET,
+                format!("{} cannot be reached from here", names(&mgs.nids)),
+            ),
+        },
+    }
+}
+
+const EPERM: i32 = -1;
+const EAGAIN: i32 = -11;
+const EACCES: i32 = -13;
+const EBUSY: i32 = -16;
+const ENODEV: i32 = -19;
+const EROFS: i32 = -30;
+const EPROTO: i32 = -71;
+
+fn mgs_failure(failure: &Failure) -> &'static Kind {
+    match failure {
+        Failure::NoReply { .. } | Failure::Unsent(_) => &MGS_SILENT,
+        Failure::Refused {
+            is_banned: true, ..
+        } => &MGS_BANNED,
+        Failure::Refused { status, .. } => match *status {
+            ENODEV => &MGS_ABSENT,
+            EAGAIN | EBUSY => &MGS_STARTING,
+            EACCES => &MGS_FLAVOR,
+            EPERM => &MGS_BANNED,
+            EPROTO => &MGS_PROTOCOL,
+            _ => &MGS_ERROR,
+        },
+        Failure::Garbage { .. } => &MGS_GARBAGE,
+        Failure::NoFileSystem => &NO_FILE_SYSTEM,
+        Failure::Log(_) => &LOG_UNREADABLE,
+        Failure::Late(_) | Failure::Stopped => &MGS_LATE,
+    }
+}
+
+fn check_log(facts: &Facts, verdict: &mut Verdict) {
+    let rejected = facts
+        .problems
+        .iter()
+        .filter(|problem| problem.starts_with("command "));
+    for problem in rejected {
+        verdict.add(&LOG_UNKNOWN, facts.fs.clone(), problem);
+    }
+    if facts
+        .targets
+        .iter()
+        .all(|target| target.service != Service::Mdt)
+    {
+        let count = facts.targets.len();
+        verdict.add(
+            &LOG_EMPTY,
+            facts.fs.clone(),
+            format!("{count} targets in the log"),
+        );
+    }
+    // A rule is `NET[.DIRECTION]=FLAVOR`.
+    let rules = facts.rules.iter();
+    for rule in rules.filter(|rule| !rule.is_empty() && !rule.ends_with("=null")) {
+        verdict.add(&FLAVOR_NEEDED, facts.fs.clone(), format!("the rule {rule}"));
+    }
+    for service in [Service::Mdt, Service::Ost] {
+        let targets = facts
+            .targets
+            .iter()
+            .filter(|target| target.service == service);
+        let indices: BTreeSet<u32> = targets.filter_map(|target| target.index).collect();
+        let Some(last) = indices.last().copied() else {
+            continue;
+        };
+        if let Some(missing) = (0..last).find(|index| !indices.contains(index)) {
+            let name = match service {
+                Service::Mdt => "MDT",
+                _ => "OST",
+            };
+            let seen = format!("no {name}{missing:04x}, but {name}{last:04x}");
+            verdict.add(&INDEX_GAP, facts.fs.clone(), seen);
+        }
+    }
+}
+
+fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
+    let name = &target.name;
+    let nids = || target.nodes.iter().flatten();
+    if target.nodes.first().is_none_or(Vec::is_empty) {
+        return verdict.add(&TARGET_NO_NID, name, "the log names no NID of its node");
+    }
+    for reach in nids() {
+        match reach.way {
+            Way::Unreadable => verdict.add(&TARGET_BAD_NID, name, format!("'{}'", reach.nid)),
+            Way::Here if !reach.answers() => {
+                verdict.add(
+                    &TARGET_HERE,
+                    name,
+                    format!("{} is an address of this machine", reach.nid),
+                );
+            }
+            _ => {}
+        }
+    }
+    if nids().any(|reach| matches!(reach.way, Way::Unreadable | Way::Here) && !reach.answers()) {
+        return;
+    }
+    let answers = |node: &Vec<Reach>| node.iter().any(Reach::answers);
+    let untested = |reach: &Reach| reach.way == Way::Untested;
+    if !target.nodes.iter().any(answers) {
+        if !nids().any(untested) {
+            unreached_target(target, verdict);
+        }
+        return;
+    }
+    for (at, node) in target.nodes.iter().enumerate() {
+        let is_unknown = node.iter().any(untested);
+        match (answers(node), at) {
+            (true, _) => silent_rails(node, name, verdict),
+            (false, _) if is_unknown => {}
+            (false, 0) => verdict.add(&ON_FAILOVER, name, describe(node)),
+            (false, _) => verdict.add(&NO_FAILOVER, name, describe(node)),
+        }
+    }
+    check_knocks(target, verdict);
+}
+
+fn unreached_target(target: &TargetFacts, verdict: &mut Verdict) {
+    let all: Vec<Reach> = target.nodes.iter().flatten().cloned().collect();
+    let kind = match unreached(&all).map(|(why, _)| why) {
+        Some(Why::PortClosed) => &TARGET_PORT_CLOSED,
+        Some(Why::NotLnet) => &TARGET_NOT_LNET,
+        Some(_) => &TARGET_UNREACHABLE,
+        None => &TARGET_NO_NET,
+    };
+    verdict.add(kind, &target.name, describe(&all));
+}
+
+fn silent_rails(node: &[Reach], name: &str, verdict: &mut Verdict) {
+    for reach in node.iter().filter(|reach| !reach.answers()) {
+        if reach.way != Way::Untested {
+            verdict.add(&RAIL_DOWN, name, describe(std::slice::from_ref(reach)));
+        }
+    }
+}
+
+fn check_knocks(target: &TargetFacts, verdict: &mut Verdict) {
+    let mut serving = target.knocks.iter().filter_map(|knock| {
+        let (_, statfs) = knock.result.as_ref().ok()?;
+        Some((&knock.nid, statfs.map_or(0, |statfs| statfs.state)))
+    });
+    if let Some((nid, state)) = serving.next() {
+        let seen = format!("{nid}: state {state:#x}");
+        if state & 0x60 != 0 {
+            verdict.add(&TARGET_FULL, &target.name, seen);
+        } else if state & 2 != 0 {
+            verdict.add(&TARGET_FROZEN, &target.name, seen);
+        }
+        return;
+    }
+    // A node where the target is not started tells less than one that answers with something else.
+    let failures = target.knocks.iter().filter_map(|knock| {
+        let failure = knock.result.as_ref().err()?;
+        let kind = target_failure(failure);
+        let tells_little = kind == &TARGET_ABSENT || kind == &TARGET_SILENT;
+        Some((tells_little, kind, format!("{}: {failure}", knock.nid)))
+    });
+    if let Some((_, kind, seen)) = failures.min_by_key(|(tells_little, ..)| *tells_little) {
+        verdict.add(kind, &target.name, seen);
+    }
+}
+
+fn target_failure(failure: &Failure) -> &'static Kind {
+    match failure {
+        Failure::NoReply { .. } | Failure::Unsent(_) | Failure::Late(_) => &TARGET_SILENT,
+        Failure::Refused {
+            is_banned: true, ..
+        } => &TARGET_BANNED,
+        Failure::Refused { opc, status, .. } => match (*status, *opc) {
+            (ENODEV, _) => &TARGET_ABSENT,
+            // A connect is answered so while the target starts, and a later request while it recovers.
+            (EAGAIN, 8 | 38) => &TARGET_STARTING,
+            (EAGAIN | EBUSY, _) => &TARGET_RECOVERING,
+            (EACCES, _) => &TARGET_FLAVOR,
+            (EPERM, _) => &TARGET_BANNED,
+            (EROFS, _) => &TARGET_READ_ONLY_MAP,
+            (EPROTO, _) => &TARGET_PROTOCOL,
+            _ => &TARGET_ERROR,
+        },
+        Failure::Garbage { .. } => &TARGET_GARBAGE,
+        Failure::Stopped | Failure::NoFileSystem | Failure::Log(_) => &TARGET_ERROR,
+    }
+}
+
+/// A NID belongs to one node: wherever it stands, the same NIDs stand beside it.
+fn check_nids(facts: &Facts, verdict: &mut Verdict) {
+    let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for node in facts.targets.iter().flat_map(|target| &target.nodes) {
+        let nids: BTreeSet<&str> = node.iter().map(|reach| reach.nid.as_str()).collect();
+        for nid in nids.iter().copied() {
+            let known = nodes.entry(nid).or_insert_with(|| nids.clone());
+            if *known != nids {
+                verdict.add(
+                    &NID_TWICE,
+                    facts.fs.clone(),
+                    format!("{nid} stands in two nodes"),
+                );
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the most telling cause among NIDs of which none answers.
+fn unreached(nids: &[Reach]) -> Option<(Why, String)> {
+    let causes = nids.iter().filter_map(|reach| match &reach.answer {
+        Answer::No { why, .. } => Some((*why, describe(std::slice::from_ref(reach)))),
+        Answer::Yes | Answer::NotAsked => None,
+    });
+    causes.min_by_key(|(why, _)| match why {
+        Why::NotLnet => 0,
+        Why::PortClosed => 1,
+        Why::Silent => 2,
+        Why::NoPath => 3,
+        Why::Other => 4,
+    })
+}
+
+fn names(nids: &[Reach]) -> String {
+    let nids: Vec<&str> = nids.iter().map(|reach| reach.nid.as_str()).collect();
+    nids.join(",")
+}
+
+/// Returns what is known of the NIDs that do not answer.
+fn describe(nids: &[Reach]) -> String {
+    let mut text = String::new();
+    let silent = nids.iter().filter(|reach| !reach.answers());
+    for (at, reach) in silent.enumerate() {
+        let seen = match (&reach.answer, &reach.way) {
+            (Answer::No { seen, .. }, _) => seen.as_str(),
+            (_, Way::NoNet) => "no interface and no route to its net",
+            _ => "not tested",
+        };
+        let separator = if at > 0 { "; " } else { "" };
+        let named = if seen.contains(reach.nid.as_str()) {
+            ""
+        } else {
+            &reach.nid
+        };
+        let colon = if named.is_empty() { "" } else { ": " };
+        // Writing to a `String` cannot fail.
+        let _ok = write!(text, "{separator}{named}{colon}{seen}");
+    }
+    text
+}

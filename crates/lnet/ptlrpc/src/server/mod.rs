@@ -1,0 +1,449 @@
+//! A small MGS, MDT and OST for tests: bytes in, bytes out, without I/O. It answers only what a check of a mount may
+//! ask, does what [`Trouble`] says, and notes every request that could do harm.
+
+mod harm;
+mod log;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use log::{LogWriter, Nodes};
+
+use crate::body::{Body, Type, flags};
+use crate::client::{Service, message};
+use crate::message::{Message, early_checksum};
+use crate::opcode::opc;
+use crate::view::View;
+
+/// The fault of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No reply comes, and nothing is executed.
+    Silence,
+    /// The request is executed, and its reply is lost, once.
+    LostReply,
+    /// The request is executed, and its reply is lost always.
+    LostReplies,
+    /// The reply is this error.
+    Status(i32),
+    /// The reply is EPERM, and says that the client is banned.
+    Banned,
+    /// The reply is empty.
+    Empty,
+    /// The reply is text.
+    Text,
+    /// The lengths of the reply are longer than the reply.
+    Lengths,
+    /// The reply ends behind its body.
+    Short,
+    /// The reply answers another operation.
+    OtherOperation,
+    /// The reply has the match bits of nobody.
+    OtherXid,
+    /// The reply is a request.
+    Echo,
+    /// Early replies come, and never a final one.
+    EarlyForever,
+    /// The block or the header is full of ones.
+    Ones,
+    /// Every block is the first one.
+    SameBlock,
+    /// The state of the target's space.
+    State(u32),
+}
+
+/// A target that is served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Its kind.
+    pub service: Service,
+    /// Its name with `_UUID`; `MGS`.
+    pub name: String,
+    /// Its faults: the operation, or 0 for every one.
+    pub troubles: Vec<(u32, Trouble)>,
+    /// The logs of an MGS, by name.
+    pub logs: BTreeMap<String, LogWriter>,
+}
+
+impl Served {
+    /// Returns a healthy target.
+    #[must_use]
+    pub fn new(service: Service, name: &str) -> Self {
+        Self {
+            service,
+            name: name.to_owned(),
+            troubles: Vec::new(),
+            logs: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a fault.
+    #[must_use]
+    pub fn with(mut self, opc: u32, trouble: Trouble) -> Self {
+        self.troubles.push((opc, trouble));
+        self
+    }
+
+    /// Adds a log.
+    #[must_use]
+    pub fn log(mut self, name: &str, log: LogWriter) -> Self {
+        self.logs.insert(name.to_owned(), log);
+        self
+    }
+}
+
+/// A connection of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Connection {
+    handle: u64,
+    cookie: u64,
+    conn_cnt: u32,
+}
+
+/// A reply to be sent as a PUT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The portal.
+    pub portal: u32,
+    /// The match bits.
+    pub match_bits: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The targets of one node.
+#[derive(Debug, Default)]
+pub struct Server {
+    targets: Vec<Served>,
+    /// By the names of target and client.
+    connections: BTreeMap<(String, String), Connection>,
+    next_cookie: u64,
+    harm: harm::Harm,
+    lost: BTreeSet<u32>,
+    /// The opcodes of the requests that came.
+    pub asked: Vec<u32>,
+}
+
+const EIO: i32 = -5;
+const ENOENT: i32 = -2;
+const ENODEV: i32 = -19;
+const EBADR: i32 = -53;
+const ENOTCONN: i32 = -107;
+const EALREADY: i32 = -114;
+
+impl Server {
+    /// Returns a node that serves these targets.
+    #[must_use]
+    pub fn new(targets: Vec<Served>) -> Self {
+        Self {
+            targets,
+            next_cookie: 0x1000,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the names of the targets and of the clients that are connected.
+    #[must_use]
+    pub fn connected(&self) -> Vec<(String, String)> {
+        self.connections.keys().cloned().collect()
+    }
+
+    /// Ends all troubles; the connections stay.
+    pub fn heal(&mut self) {
+        self.targets
+            .iter_mut()
+            .for_each(|target| target.troubles.clear());
+    }
+
+    /// Returns what came that could do harm.
+    #[must_use]
+    pub fn harm(&self) -> &[String] {
+        self.harm.seen()
+    }
+
+    /// Takes a request. A portal that no target of this node has loses it, as LNet does.
+    pub fn request(&mut self, portal: u32, match_bits: u64, bytes: &[u8]) -> Vec<Answer> {
+        let serves = |served: &Served| served.service.request_portal() == portal;
+        let Some(service) = self
+            .targets
+            .iter()
+            .find(|served| serves(served))
+            .map(|s| s.service)
+        else {
+            self.harm.look_at_portal(portal);
+            return Vec::new();
+        };
+        let parsed = Message::parse(bytes).ok();
+        let Some((message, body)) = parsed.and_then(|m| Some((m, Body::of(&m)?))) else {
+            self.harm.note("bytes that are no request");
+            return Vec::new();
+        };
+        let opc = body.opc();
+        self.asked.push(opc);
+        self.harm.look(service, match_bits, &message, &body);
+        let target = self.target_of(service, &message, &body);
+        let trouble = target.and_then(|at| self.trouble(at, opc));
+        if trouble == Some(Trouble::Silence) {
+            return Vec::new();
+        }
+        let (status, mut buffers) = match trouble {
+            Some(Trouble::Status(status)) => {
+                if status == ENOTCONN {
+                    self.connections
+                        .retain(|_, held| held.cookie != body.handle());
+                }
+                (status, Vec::new())
+            }
+            Some(Trouble::Banned) => (-1, Vec::new()),
+            _ => self.execute(service, target, &message, &body, trouble),
+        };
+        if self.is_lost(trouble, opc) {
+            return Vec::new();
+        }
+        let cookie = match buffers.first() {
+            Some(first) if opc_is_connect(opc) && status == 0 => View::little(first).u64(0),
+            _ => None,
+        };
+        if cookie.is_some() {
+            buffers.remove(0);
+        }
+        let body = reply_body(opc, status, cookie.unwrap_or(body.handle()), trouble);
+        let reply = Reply { body, buffers };
+        reply.answers(service.reply_portal(), match_bits, trouble, bytes)
+    }
+
+    /// Executes a request. The first buffer of the answer to a connect is the cookie.
+    fn execute(
+        &mut self,
+        service: Service,
+        target: Option<usize>,
+        message: &Message<'_>,
+        body: &Body<'_>,
+        trouble: Option<Trouble>,
+    ) -> (i32, Vec<Vec<u8>>) {
+        let Some(target) = target else {
+            let missing = if opc_is_connect(body.opc()) {
+                ENODEV
+            } else {
+                ENOTCONN
+            };
+            return (missing, Vec::new());
+        };
+        match body.opc() {
+            connect if opc_is_connect(connect) => self.connect(target, message, body),
+            opc::MGS_DISCONNECT | opc::MDS_DISCONNECT | opc::OST_DISCONNECT => {
+                let cookie = body.handle();
+                self.connections.retain(|_, held| held.cookie != cookie);
+                (0, Vec::new())
+            }
+            opc::OBD_PING => (0, Vec::new()),
+            opc::OST_STATFS | opc::MDS_STATFS => {
+                let mut statfs = vec![0; 144];
+                if let (Some(Trouble::State(state)), Some(place)) =
+                    (trouble, statfs.get_mut(104..108))
+                {
+                    place.copy_from_slice(&state.to_le_bytes());
+                }
+                (0, vec![statfs])
+            }
+            log if service == Service::Mgs => self.read_log(target, log, message, trouble),
+            _ => (EIO, Vec::new()),
+        }
+    }
+
+    fn connect(
+        &mut self,
+        target: usize,
+        message: &Message<'_>,
+        body: &Body<'_>,
+    ) -> (i32, Vec<Vec<u8>>) {
+        let name = self.targets.get(target).map(|served| served.name.clone());
+        let key = (name.unwrap_or_default(), harm::name_of(message, 2));
+        let handle = message
+            .buffer(3)
+            .and_then(|view| view.u64(0))
+            .unwrap_or_default();
+        let conn_cnt = body.conn_cnt();
+        let held = self.connections.get(&key);
+        if held.is_some_and(|held| held.handle != handle || held.conn_cnt >= conn_cnt) {
+            return (EALREADY, Vec::new());
+        }
+        self.next_cookie += 1;
+        let cookie = self.next_cookie;
+        let connection = Connection {
+            handle,
+            cookie,
+            conn_cnt,
+        };
+        self.connections.insert(key, connection);
+        let data = message.buffer(4).map(|view| view.bytes().to_vec());
+        (
+            0,
+            vec![cookie.to_le_bytes().to_vec(), data.unwrap_or_default()],
+        )
+    }
+
+    fn read_log(
+        &self,
+        target: usize,
+        opcode: u32,
+        message: &Message<'_>,
+        trouble: Option<Trouble>,
+    ) -> (i32, Vec<Vec<u8>>) {
+        let Some(served) = self.targets.get(target) else {
+            return (EIO, Vec::new());
+        };
+        let place = message
+            .buffer(1)
+            .map(|view| view.bytes().to_vec())
+            .unwrap_or_default();
+        if opcode == opc::LLOG_CREATE {
+            let names = served.logs.keys();
+            let wanted = harm::name_of(message, 2);
+            let Some(at) = names.into_iter().position(|name| *name == wanted) else {
+                return (ENOENT, vec![place]);
+            };
+            let mut place = place;
+            if let Some(first) = place.first_mut() {
+                *first = at as u8 + 1;
+            }
+            return (0, vec![place]);
+        }
+        let at = place.first().map_or(0, |first| usize::from(*first));
+        let Some(log) = at
+            .checked_sub(1)
+            .and_then(|at| served.logs.values().nth(at))
+        else {
+            return (EIO, Vec::new());
+        };
+        let ones = trouble == Some(Trouble::Ones);
+        if opcode == opc::LLOG_READ_HEADER {
+            let header = if ones { vec![0xff; 8192] } else { log.header() };
+            return (0, vec![header]);
+        }
+        let view = View::little(&place);
+        let offset = match trouble {
+            Some(Trouble::SameBlock) => 8192,
+            _ => view.u64(40).unwrap_or_default(),
+        };
+        let Some((block, last, end)) = log.block(offset) else {
+            return (EBADR, vec![place]);
+        };
+        let mut answer = place.get(..32).unwrap_or_default().to_vec();
+        let said = if trouble == Some(Trouble::SameBlock) {
+            1
+        } else {
+            last
+        };
+        answer.extend(said.to_le_bytes());
+        answer.extend(8192u32.to_le_bytes());
+        answer.extend(end.to_le_bytes());
+        (0, vec![answer, if ones { vec![0xff; 8192] } else { block }])
+    }
+
+    /// Returns the target of a request: named by a connect, otherwise by the cookie.
+    fn target_of(&self, service: Service, message: &Message<'_>, body: &Body<'_>) -> Option<usize> {
+        let name = if opc_is_connect(body.opc()) {
+            harm::name_of(message, 1)
+        } else {
+            let cookie = body.handle();
+            let mut held = self.connections.iter();
+            held.find(|(_, held)| held.cookie == cookie)?.0.0.clone()
+        };
+        let mut targets = self.targets.iter();
+        targets.position(|served| served.service == service && served.name == name)
+    }
+
+    fn trouble(&self, target: usize, opc: u32) -> Option<Trouble> {
+        let troubles = &self.targets.get(target)?.troubles;
+        let found = troubles.iter().find(|(of, _)| *of == opc || *of == 0);
+        found.map(|(_, trouble)| *trouble)
+    }
+
+    fn is_lost(&mut self, trouble: Option<Trouble>, opc: u32) -> bool {
+        match trouble {
+            Some(Trouble::LostReplies) => true,
+            Some(Trouble::LostReply) => self.lost.insert(opc),
+            _ => false,
+        }
+    }
+}
+
+fn opc_is_connect(opc: u32) -> bool {
+    matches!(opc, opc::MGS_CONNECT | opc::MDS_CONNECT | opc::OST_CONNECT)
+}
+
+fn reply_body(opc: u32, status: i32, handle: u64, trouble: Option<Trouble>) -> Vec<u8> {
+    let kind = match (status, trouble) {
+        (_, Some(Trouble::Echo)) => Type::Request,
+        (0, _) => Type::Reply,
+        _ => Type::Error,
+    };
+    let opc = if trouble == Some(Trouble::OtherOperation) {
+        36
+    } else {
+        opc
+    };
+    let banned = if trouble == Some(Trouble::Banned) {
+        flags::BANNED
+    } else {
+        0
+    };
+    let mut body = handle.to_le_bytes().to_vec();
+    for word in [kind.number(), 3, opc, status as u32] {
+        body.extend(word.to_le_bytes());
+    }
+    body.resize(56, 0);
+    body.extend(banned.to_le_bytes());
+    body.resize(68, 0);
+    body.extend(1u32.to_le_bytes());
+    body.resize(184, 0);
+    body
+}
+
+struct Reply {
+    body: Vec<u8>,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Reply {
+    fn answers(
+        self,
+        portal: u32,
+        xid: u64,
+        trouble: Option<Trouble>,
+        request: &[u8],
+    ) -> Vec<Answer> {
+        let checksum = early_checksum(&self.body);
+        let mut buffers = vec![self.body];
+        if !matches!(trouble, Some(Trouble::Short | Trouble::EarlyForever)) {
+            buffers.extend(self.buffers);
+        }
+        let mut bytes = message(0, &buffers);
+        let mut match_bits = xid;
+        let mut copies = 1;
+        match trouble {
+            Some(Trouble::Empty) => bytes.clear(),
+            Some(Trouble::Text) => bytes = b"220 mail.example.com ESMTP\r\n".to_vec(),
+            Some(Trouble::Lengths) => put(&mut bytes, 32, u32::MAX),
+            Some(Trouble::OtherXid) => match_bits = xid ^ 0x40,
+            Some(Trouble::Echo) => request.clone_into(&mut bytes),
+            Some(Trouble::EarlyForever) => {
+                put(&mut bytes, 16, checksum);
+                copies = 3;
+            }
+            _ => {}
+        }
+        let answer = Answer {
+            portal,
+            match_bits,
+            bytes,
+        };
+        vec![answer; copies]
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, word: u32) {
+    if let Some(place) = bytes.get_mut(at..at + 4) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+}

@@ -1,0 +1,409 @@
+//! The conversations of a mount check with a server that has planted troubles, in virtual time.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::time::Duration;
+
+use lnet_ptlrpc::client::{Ending, Exchange, Export, Failure, Limits, Service, Start, Step};
+use lnet_ptlrpc::opc;
+use lnet_ptlrpc::server::{LogWriter, Served, Server, Trouble};
+use lnet_types::Time;
+use proptest::prelude::*;
+
+const UUID: &str = "d1fc5a72-0d0e-4cb6-9da1-e3f1d2c45ba6";
+const NODE: u64 = 0x0002_0000_c0a8_010a;
+
+fn start() -> Start {
+    Start {
+        first_xid: 0x0006_536c_f000_0000,
+        limits: Limits::default(),
+        now: Time::from_secs(1),
+    }
+}
+
+fn export(service: Service, target: &str) -> Export {
+    Export::new(service, target, UUID.to_owned(), 0x1122_3344_5566_7788)
+}
+
+fn reading() -> Exchange {
+    Exchange::read_log(export(Service::Mgs, "MGS"), "fs1", start())
+}
+
+fn log() -> LogWriter {
+    let here: &[&[(u64, &str)]] = &[
+        &[(NODE, "192.168.1.10@tcp")],
+        &[(NODE + 1, "192.168.1.11@tcp"), (0, "fd00::11@tcp")],
+    ];
+    LogWriter::of_targets(&[
+        ("fs1-MDT0000", here),
+        ("fs1-OST0000", here),
+        ("fs1-OST0001", here),
+    ])
+}
+
+fn mgs() -> Served {
+    Served::new(Service::Mgs, "MGS").log("fs1-client", log())
+}
+
+/// Runs a conversation to its end, or interrupts it before the step of this number. Returns the time at the end.
+fn run(exchange: &mut Exchange, server: &mut Server, interrupt: Option<usize>) -> Time {
+    let mut now = Time::from_secs(1);
+    for step in 0..10_000 {
+        if interrupt == Some(step) {
+            exchange.stop(now);
+        }
+        match exchange.step(now) {
+            Step::Send(request) => {
+                let answers = server.request(request.portal, request.match_bits, &request.bytes);
+                now = now + Duration::from_millis(1);
+                for answer in answers {
+                    assert_eq!(answer.portal, request.reply_portal);
+                    let len = answer.bytes.len();
+                    exchange.answer(answer.match_bits, &answer.bytes, len, now);
+                }
+            }
+            Step::Wait(until) => {
+                assert!(until > now, "a wait that ends at once");
+                now = until;
+            }
+            Step::Over => return now,
+        }
+    }
+    panic!("the conversation does not end");
+}
+
+/// Whatever the server has of this client is named.
+fn expect_nothing_hidden(exchange: &Exchange, server: &Server) {
+    match exchange.ending() {
+        Ending::Clean => assert_eq!(server.connected(), [], "{exchange:?}"),
+        Ending::Left(left) => assert_eq!(left.uuid, UUID),
+    }
+    assert_eq!(server.harm(), [] as [String; 0]);
+}
+
+// [PTLRPC-20] [PTLRPC-22]
+#[test]
+fn log_of_a_healthy_mgs_is_read_and_the_connection_ended() {
+    let mut server = Server::new(vec![mgs()]);
+    let mut exchange = reading();
+    run(&mut exchange, &mut server, None);
+    assert_eq!(exchange.failure(), None);
+    assert_eq!(*exchange.ending(), Ending::Clean);
+    expect_nothing_hidden(&exchange, &server);
+    let (system, rules) = exchange.log().unwrap();
+    let names: Vec<&String> = system.targets.keys().collect();
+    assert_eq!(names, ["fs1-MDT0000", "fs1-OST0000", "fs1-OST0001"]);
+    let target = &system.targets["fs1-OST0001"];
+    assert_eq!(target.nids, ["192.168.1.10@tcp"]);
+    assert_eq!(target.failover, [["192.168.1.11@tcp", "fd00::11@tcp"]]);
+    assert!(rules.is_empty() && system.problems.is_empty());
+    let connect = [opc::MGS_CONNECT, opc::LLOG_CREATE, opc::LLOG_READ_HEADER];
+    assert_eq!(server.asked[..3], connect);
+    assert_eq!(server.asked.last(), Some(&opc::MGS_DISCONNECT));
+}
+
+// [PTLRPC-22]
+#[test]
+fn log_of_many_blocks_is_read_whole_without_its_dead_records() {
+    let names: Vec<String> = (0..2000)
+        .map(|index| format!("fs1-OST{index:04x}"))
+        .collect();
+    let node: &[&[(u64, &str)]] = &[&[(NODE, "192.168.1.10@tcp")]];
+    let targets: Vec<(&str, _)> = names.iter().map(|name| (name.as_str(), node)).collect();
+    let mut log = LogWriter::of_targets(&targets);
+    log.record(b"no command, and dead", false);
+    assert!(log.last() > 10_000);
+    let mut server = Server::new(vec![
+        Served::new(Service::Mgs, "MGS").log("fs1-client", log),
+    ]);
+    let mut exchange = reading();
+    run(&mut exchange, &mut server, None);
+    assert_eq!(exchange.failure(), None);
+    assert_eq!(exchange.log().unwrap().0.targets.len(), 2000);
+    expect_nothing_hidden(&exchange, &server);
+}
+
+#[test]
+fn rules_of_security_are_read_from_their_own_log() {
+    let mut rules = LogWriter::default();
+    rules.command(0xc_e016, 0, &["fs1", "default=krb5i"]);
+    let served = mgs().log("fs1-sptlrpc", rules);
+    let mut server = Server::new(vec![served]);
+    let mut exchange = reading();
+    run(&mut exchange, &mut server, None);
+    assert_eq!(exchange.log().unwrap().1, ["default=krb5i"]);
+    expect_nothing_hidden(&exchange, &server);
+}
+
+// [PTLRPC-21]
+#[test]
+fn target_is_asked_for_ping_and_space_and_let_go() {
+    for (service, name, trouble) in [
+        (Service::Mdt, "fs1-MDT0000_UUID", None),
+        (Service::Ost, "fs1-OST0000_UUID", Some(Trouble::State(2))),
+    ] {
+        let mut served = Served::new(service, name);
+        if let Some(trouble) = trouble {
+            served = served.with(opc::OST_STATFS, trouble);
+        }
+        let mut server = Server::new(vec![served]);
+        let mut exchange = Exchange::knock(export(service, name), start());
+        run(&mut exchange, &mut server, None);
+        assert_eq!(exchange.failure(), None);
+        let state = exchange.statfs().map(|statfs| statfs.state);
+        assert_eq!(state, Some(if trouble.is_some() { 2 } else { 0 }));
+        assert_eq!(server.asked.len(), 4);
+        expect_nothing_hidden(&exchange, &server);
+    }
+}
+
+const TROUBLES: [Trouble; 15] = [
+    Trouble::Silence,
+    Trouble::LostReply,
+    Trouble::LostReplies,
+    Trouble::Status(-11),
+    Trouble::Status(-107),
+    Trouble::Status(-115),
+    Trouble::Status(-116),
+    Trouble::Banned,
+    Trouble::Empty,
+    Trouble::Text,
+    Trouble::Lengths,
+    Trouble::Short,
+    Trouble::OtherXid,
+    Trouble::EarlyForever,
+    Trouble::Ones,
+];
+
+const MGS_OPERATIONS: [u32; 5] = [
+    opc::MGS_CONNECT,
+    opc::LLOG_CREATE,
+    opc::LLOG_READ_HEADER,
+    opc::LLOG_NEXT_BLOCK,
+    opc::MGS_DISCONNECT,
+];
+
+// [PTLRPC-23]
+#[test]
+fn every_trouble_ends_in_time_and_hides_no_connection() {
+    let more = [Trouble::Echo, Trouble::OtherOperation, Trouble::SameBlock];
+    for trouble in TROUBLES.into_iter().chain(more) {
+        for operation in MGS_OPERATIONS {
+            let mut server = Server::new(vec![mgs().with(operation, trouble)]);
+            let mut exchange = reading();
+            let ended = run(&mut exchange, &mut server, None);
+            let limit = Limits::default().whole + 2 * Limits::default().connect;
+            assert!(
+                ended <= Time::from_secs(1) + limit,
+                "{trouble:?} {operation}"
+            );
+            expect_nothing_hidden(&exchange, &server);
+            if trouble == Trouble::LostReply {
+                assert_eq!(exchange.failure(), None, "{operation}");
+                assert_eq!(server.connected(), [], "{operation}");
+            }
+        }
+    }
+}
+
+// [PTLRPC-23]
+#[test]
+fn conversation_that_is_interrupted_anywhere_hides_no_connection() {
+    let mut left = 0;
+    let mut runs = 0;
+    for trouble in TROUBLES {
+        for operation in MGS_OPERATIONS {
+            for step in 0..20 {
+                let mut server = Server::new(vec![mgs().with(operation, trouble)]);
+                let mut exchange = reading();
+                run(&mut exchange, &mut server, Some(step));
+                expect_nothing_hidden(&exchange, &server);
+                left += usize::from(!server.connected().is_empty());
+                runs += 1;
+            }
+        }
+    }
+    assert!(runs >= 1000, "{runs}");
+    assert!(left > 0, "no run left a connection: the test sees nothing");
+}
+
+#[test]
+fn connection_of_an_earlier_run_is_found_by_its_name_and_ended() {
+    let served = mgs().with(opc::MGS_DISCONNECT, Trouble::Silence);
+    let mut server = Server::new(vec![served]);
+    let mut first = reading();
+    run(&mut first, &mut server, None);
+    let Ending::Left(left) = first.ending().clone() else {
+        panic!("the disconnect had no answer");
+    };
+    assert_eq!(server.connected().len(), 1);
+    server.heal();
+    let mut again = Exchange::end(
+        left,
+        Start {
+            first_xid: 1 << 52,
+            ..start()
+        },
+    );
+    run(&mut again, &mut server, None);
+    expect_nothing_hidden(&again, &server);
+    assert_eq!(*again.ending(), Ending::Clean);
+}
+
+#[test]
+fn server_sees_harm() {
+    let mut server = Server::new(vec![mgs()]);
+    let mut exchange = reading();
+    let Step::Send(request) = exchange.step(Time::from_secs(1)) else {
+        panic!("nothing is sent");
+    };
+    // Each byte that matters, changed: flags of the connect, timeout, transaction, opcode.
+    for at in [0x14d, 0x7c, 0x68, 0x48, 0x70, 0x118] {
+        let mut bytes = request.bytes.clone();
+        bytes[at] = if bytes[at] == 0 { 1 } else { 0 };
+        let before = server.harm().len();
+        server.request(request.portal, request.match_bits + 128 * at as u64, &bytes);
+        assert!(server.harm().len() > before, "byte {at:#x} does not matter");
+    }
+}
+
+/// Answers the first requests as a healthy server would, and the one of this operation with these bytes.
+fn answered(opc: u32, replace: impl Fn(&mut Vec<u8>)) -> Exchange {
+    let mut server = Server::new(vec![mgs()]);
+    let mut exchange = reading();
+    let mut now = Time::from_secs(1);
+    for _ in 0..1000 {
+        match exchange.step(now) {
+            Step::Send(request) => {
+                let answers = server.request(request.portal, request.match_bits, &request.bytes);
+                for mut answer in answers {
+                    if server.asked.last() == Some(&opc) {
+                        replace(&mut answer.bytes);
+                    }
+                    let len = answer.bytes.len();
+                    exchange.answer(answer.match_bits, &answer.bytes, len, now);
+                }
+            }
+            Step::Wait(until) => now = until,
+            Step::Over => return exchange,
+        }
+    }
+    panic!("the conversation does not end");
+}
+
+fn log_failure(exchange: &Exchange) -> String {
+    match exchange.failure() {
+        Some(Failure::Log(why)) => why.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn log_that_says_a_million_records_is_not_read() {
+    let exchange = answered(opc::LLOG_READ_HEADER, |bytes| {
+        let end = bytes.len();
+        bytes[end - 4..].copy_from_slice(&1_000_000u32.to_le_bytes());
+    });
+    assert_eq!(
+        log_failure(&exchange),
+        "1000000 records, and at most 65000 are read"
+    );
+    assert_eq!(*exchange.ending(), Ending::Clean);
+}
+
+#[test]
+fn record_that_leaves_its_block_ends_the_reading_with_its_place() {
+    // A name of 64 KiB fits in no block.
+    let exchange = answered(opc::LLOG_NEXT_BLOCK, |bytes| {
+        let block = bytes.len() - 8192;
+        bytes[block..block + 4].copy_from_slice(&65_600u32.to_le_bytes());
+    });
+    assert_eq!(
+        log_failure(&exchange),
+        "a record of 65600 bytes at offset 0 of a block of 8192"
+    );
+}
+
+#[test]
+fn block_that_ends_early_or_late_ends_the_reading() {
+    let longer = answered(opc::LLOG_NEXT_BLOCK, |bytes| bytes.extend([0xff; 64]));
+    assert_eq!(
+        longer.failure(),
+        None,
+        "bytes behind the buffers do not count"
+    );
+    let shorter = answered(opc::LLOG_NEXT_BLOCK, |bytes| bytes.truncate(4000));
+    assert!(
+        matches!(shorter.failure(), Some(Failure::Garbage { .. })),
+        "{shorter:?}"
+    );
+}
+
+#[test]
+fn records_that_name_each_other_are_problems_and_no_loop() {
+    let mut log = LogWriter::default();
+    log.marker(1, "fs1", "knot");
+    // Two nodes with each other's names as their only NIDs, and a target on a node of its own name.
+    log.command(0xc_f005, 0, &["", "one", "two"]);
+    log.command(0xc_f005, 0, &["", "two", "one"]);
+    log.command(0xc_f003, 0, &["osc", "fs1-OST0000_UUID", "osc"]);
+    log.command(0xc_f00b, 0, &["osc", "osc"]);
+    log.command(0xc_f00b, 0, &["other", "one"]);
+    log.marker(2, "fs1", "knot");
+    let mut server = Server::new(vec![
+        Served::new(Service::Mgs, "MGS").log("fs1-client", log),
+    ]);
+    let mut exchange = reading();
+    run(&mut exchange, &mut server, None);
+    let (system, _) = exchange.log().unwrap();
+    assert_eq!(system.targets["fs1-OST0000"].nids, [] as [String; 0]);
+    assert_eq!(system.problems.len(), 3, "{:?}", system.problems);
+}
+
+proptest! {
+    // [PTLRPC-23]
+    #[test]
+    fn any_reply_ends_the_conversation_in_time(
+        replies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..8),
+        keeps in 0usize..5,
+    ) {
+        let mut server = Server::new(vec![mgs()]);
+        let mut exchange = reading();
+        let mut now = Time::from_secs(1);
+        let mut replies = replies.into_iter();
+        let mut sent = 0;
+        for _ in 0..10_000 {
+            match exchange.step(now) {
+                Step::Send(request) => {
+                    sent += 1;
+                    let answers = server.request(request.portal, request.match_bits, &request.bytes);
+                    now = now + Duration::from_millis(1);
+                    for answer in answers {
+                        let mut bytes = answer.bytes;
+                        // A true reply whose end, or whose middle, is something else.
+                        if let Some(noise) = replies.next().filter(|_| sent > keeps) {
+                            let at = noise.first().map_or(0, |byte| usize::from(*byte) * 3).min(bytes.len());
+                            let end = (at + noise.len()).min(bytes.len());
+                            bytes[at..end].copy_from_slice(&noise[..end - at]);
+                        }
+                        exchange.answer(answer.match_bits, &bytes, bytes.len(), now);
+                    }
+                }
+                Step::Wait(until) => now = until,
+                Step::Over => break,
+            }
+        }
+        prop_assert_eq!(exchange.step(now), Step::Over);
+        let limit = Limits::default().whole + 2 * Limits::default().connect;
+        prop_assert!(now <= Time::from_secs(1) + limit);
+        if *exchange.ending() == Ending::Clean {
+            // A cookie that the noise changed ends nothing, and the server says so.
+            prop_assert!(server.connected().is_empty() || sent > keeps);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What follows from the facts of a mount: the findings that need no server.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lnet_ptlrpc::client::{Failure, Granted, Service};
+use lnet_ptlrpc::mount::{
+    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Way, Why, check,
+};
+
+fn reach(nid: &str, answer: Answer) -> Reach {
+    let way = Way::Direct {
+        from: "10.0.0.1@tcp".to_owned(),
+    };
+    Reach {
+        nid: nid.to_owned(),
+        way,
+        answer,
+    }
+}
+
+fn silent(nid: &str) -> Reach {
+    let seen = format!("no reply from {nid} within 5 s");
+    let why = Why::Silent;
+    reach(nid, Answer::No { why, seen })
+}
+
+fn target(name: &str, node: Vec<Reach>) -> TargetFacts {
+    TargetFacts {
+        name: name.to_owned(),
+        service: Service::of_target(name).unwrap(),
+        index: Some(0),
+        is_inactive: false,
+        nodes: vec![node],
+        knocks: Vec::new(),
+    }
+}
+
+fn facts(outcome: Option<Result<Granted, Failure>>, targets: Vec<TargetFacts>) -> Facts {
+    let answer = match outcome {
+        Some(_) => reach("10.0.0.2@tcp", Answer::Yes),
+        None => silent("10.0.0.2@tcp"),
+    };
+    Facts {
+        fs: "fs1".to_owned(),
+        has_log: matches!(outcome, Some(Ok(_))),
+        mgs: vec![Mgs {
+            nids: vec![answer],
+            outcome,
+        }],
+        targets,
+        ..Facts::default()
+    }
+}
+
+fn healthy() -> Option<Result<Granted, Failure>> {
+    Some(Ok(Granted::default()))
+}
+
+#[test]
+fn silence_and_slowness_are_told_apart() {
+    let silence = check(&facts(None, Vec::new()));
+    assert_eq!(silence.findings[0].kind.name, "mgs-unreachable");
+    let late = Failure::Late(Duration::from_secs(120));
+    let slow = check(&facts(Some(Err(late)), Vec::new()));
+    let expected = "fs1: this machine cannot mount it: the MGS at 10.0.0.2@tcp answers too slowly [mgs-late]\n\
+                    seen: the questions took longer than 120 s\n\
+                    to do: look for the load on the MGS, or give a longer --timeout\n";
+    assert_eq!(slow.to_string(), expected);
+}
+
+#[test]
+fn target_with_the_root_directory_is_worse_than_any_other() {
+    let targets = |name| vec![target("fs1-MDT0000", vec![silent("10.0.0.3@tcp")]), name];
+    let ost = target("fs1-OST0000", vec![silent("10.0.0.4@tcp")]);
+    let verdict = check(&facts(healthy(), targets(ost.clone())));
+    let worst = &verdict.findings[0];
+    assert_eq!(
+        (worst.kind.name, worst.severity),
+        ("target-unreachable", Severity::Fails)
+    );
+    assert_eq!(worst.places[0].0, "fs1-MDT0000");
+    assert_eq!(worst.places.len(), 2);
+    let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+    let verdict = check(&facts(healthy(), vec![mdt, ost]));
+    assert_eq!(verdict.findings[0].severity, Severity::Suffers);
+    assert!(
+        verdict
+            .to_string()
+            .starts_with("fs1: this machine can mount it, but")
+    );
+}
+
+#[test]
+fn target_that_an_administrator_switched_off_is_no_finding() {
+    let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+    let mut ost = target("fs1-OST0000", vec![silent("10.0.0.4@tcp")]);
+    ost.is_inactive = true;
+    assert!(check(&facts(healthy(), vec![mdt, ost])).is_healthy());
+}
+
+#[test]
+fn many_places_are_one_finding_that_names_the_first() {
+    let mut targets = vec![target(
+        "fs1-MDT0000",
+        vec![reach("10.0.0.3@tcp", Answer::Yes)],
+    )];
+    for index in 0..2000 {
+        let name = format!("fs1-OST{index:04x}");
+        targets.push(TargetFacts {
+            index: Some(index),
+            ..target(&name, vec![silent("10.0.0.4@tcp")])
+        });
+    }
+    let verdict = check(&facts(healthy(), targets));
+    assert_eq!(verdict.findings.len(), 1);
+    let text = verdict.to_string();
+    assert!(
+        text.contains("fs1-OST0000, fs1-OST0001, fs1-OST0002 and 1997 more"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn page_has_every_finding_as_it_is() {
+    let page = testkit::workspace::root().join("docs/doctor-mount.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let expected: Vec<String> = KINDS
+        .iter()
+        .map(|kind| {
+            let severity = match kind.severity {
+                Severity::Fails => "fails",
+                Severity::Suffers => "suffers",
+            };
+            format!(
+                "| `{}` | {severity} | {} | {} |",
+                kind.name, kind.means, kind.to_do
+            )
+        })
+        .collect();
+    assert_eq!(rows, expected);
+    let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    assert_eq!(names.len(), KINDS.len());
+}
