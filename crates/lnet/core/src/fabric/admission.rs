@@ -74,7 +74,7 @@ impl Fabric {
             .to(source.net())
             .iter()
             .any(|state| self.peers.primary_of(state.route.gateway) == primary);
-        if for_this_node && self.ground.config.globals.drop_asym_route && !routed {
+        if for_this_node && self.globals().drop_asym_route && !routed {
             return Err(DropReason::AsymmetricRoute);
         }
         Ok(())

@@ -48,7 +48,7 @@ impl Fabric {
 
     pub(crate) fn reset_stats(&mut self) {
         self.ground.counters.reset();
-        let with_counts = self.ground.config.globals.profile != Profile::Lustre;
+        let with_counts = self.globals().profile != Profile::Lustre;
         for ni in self.nis.all_mut() {
             ni.latency = LatencyStats::default();
             ni.histograms = LatencyHistograms::default();

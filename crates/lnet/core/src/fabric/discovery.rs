@@ -566,7 +566,7 @@ impl Fabric {
 
     pub(crate) fn ours(&self) -> Ours {
         Ours {
-            enabled: self.ground.config.globals.discovery,
+            enabled: self.globals().discovery,
             version: self.own.version,
         }
     }

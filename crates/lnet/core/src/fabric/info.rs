@@ -15,10 +15,7 @@ impl Fabric {
         // A node that has never used discovery sets no feature for it. A node that used discovery and
         // stopped says so as a Multi-Rail node, because receivers ignore pushes of other nodes.
         features.set(PingFeatures::MULTI_RAIL, self.own.has_discovered);
-        features.set(
-            PingFeatures::DISCOVERY,
-            self.ground.config.globals.discovery,
-        );
+        features.set(PingFeatures::DISCOVERY, self.globals().discovery);
         let routes = self.routing() == RoutingState::On;
         features.set(PingFeatures::RTE_DISABLED, !routes);
         let nis: Vec<PingNi> = self

@@ -34,6 +34,7 @@ use crate::fabric::select::kept::Kept;
 use crate::fabric::watch::Watch;
 use crate::ground::Ground;
 use crate::ground::config::CoreConfig;
+use crate::ground::globals::Globals;
 
 /// What this node knows of itself and of others.
 #[derive(Debug)]
@@ -65,5 +66,10 @@ impl Fabric {
             paths_lost: 0,
             ground: Ground::new(config, now),
         }
+    }
+
+    /// Returns the parameters of the node.
+    pub(crate) fn globals(&self) -> &Globals {
+        &self.ground.config.globals
     }
 }

@@ -83,13 +83,8 @@ impl Fabric {
     /// Arms a net's timer if the node routes and the checker is on.
     pub(crate) fn watch_net(&mut self, net: Net, now: Time) {
         let (window, unasked) = self.quiet_times();
-        let on = self.ground.config.routing
-            && !self
-                .ground
-                .config
-                .globals
-                .alive_router_check_interval
-                .is_zero();
+        let on =
+            self.ground.config.routing && !self.globals().alive_router_check_interval.is_zero();
         let asks = self.asks_known_peers();
         let Some(state) = self.nis.net_mut(net) else {
             return;
@@ -111,13 +106,13 @@ impl Fabric {
 
     /// Returns whether this node pings the peers that it knows on a net before it calls the net down. Kernels do not.
     pub(crate) fn asks_known_peers(&self) -> bool {
-        self.ground.config.globals.profile == Profile::Design
+        self.globals().profile == Profile::Design
     }
 
     /// Returns after which time without a ping a net counts as down, and after which time this node pings peers on the
     /// net: peers that check their gateways have pinged by then, and there is time for the answer.
     pub(crate) fn quiet_times(&self) -> (Duration, Duration) {
-        let globals = &self.ground.config.globals;
+        let globals = self.globals();
         let window = globals.quiet_window();
         let answer = globals.router_ping_timeout / 2;
         let unasked = match self.asks_known_peers() {

@@ -16,7 +16,7 @@ impl Fabric {
             return false;
         };
         let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.ground.is_copy;
-        if !self.ground.config.globals.discovery || is_exempt {
+        if !self.globals().discovery || is_exempt {
             return false;
         }
         let target = self.peers.by_nid(request.target.nid);
@@ -65,7 +65,7 @@ impl Fabric {
     /// together.
     // [RESEND-31] [RESEND-32]
     pub(crate) fn message_deadline(&self, ni: NiId, now: Time) -> Time {
-        let globals = &self.ground.config.globals;
+        let globals = self.globals();
         let of_lnd = self.nis.get(ni).and_then(|ni| ni.lnd_timeout);
         match of_lnd {
             Some(each) if globals.profile.is_lustre() => {

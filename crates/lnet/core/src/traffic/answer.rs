@@ -60,7 +60,7 @@ impl Traffic {
     /// While discovery is on, the node pushes the new information to each peer that has the older one.
     pub(crate) fn rewrite_ping_info(&mut self) {
         self.fabric.own.version = self.fabric.own.version.wrapping_add(1);
-        if self.fabric.ground.config.globals.discovery {
+        if self.globals().discovery {
             self.fabric.plan_pushes();
         }
         let info = self.fabric.ping_info();

@@ -38,6 +38,7 @@ use lnet_types::Time;
 
 use crate::fabric::Fabric;
 use crate::ground::config::CoreConfig;
+use crate::ground::globals::Globals;
 use crate::ground::io::{RxId, TxId};
 use crate::ground::md::MdHandle;
 use crate::ground::table::Table;
@@ -96,5 +97,10 @@ impl Traffic {
             gullible: false,
             fabric: Fabric::new(config, now),
         }
+    }
+
+    /// Returns the parameters of the node.
+    pub(crate) fn globals(&self) -> &Globals {
+        self.fabric.globals()
     }
 }

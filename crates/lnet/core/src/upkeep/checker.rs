@@ -79,16 +79,9 @@ impl Upkeep {
         gateway.next_check = None;
         gateway.last_check = now;
         let under_way = gateway.ping.is_some();
-        self.traffic.fabric.plan_check(
-            nid,
-            now + self
-                .traffic
-                .fabric
-                .ground
-                .config
-                .globals
-                .alive_router_check_interval,
-        );
+        self.traffic
+            .fabric
+            .plan_check(nid, now + self.globals().alive_router_check_interval);
         if !under_way {
             self.ping_gateway(nid, now);
             for other in self.other_nets_of(nid).into_values() {
@@ -129,13 +122,7 @@ impl Upkeep {
     // [ROUTE-11]
     pub(in crate::upkeep) fn ping_over_net(&mut self, nid: Nid, now: Time) {
         if let Some(md) = self.bind_ping(PING_BUFFER_MIN, Owner::NetCheck) {
-            let timeout = self
-                .traffic
-                .fabric
-                .ground
-                .config
-                .globals
-                .router_ping_timeout;
+            let timeout = self.globals().router_ping_timeout;
             self.send_ping(md, nid, timeout, now);
         }
     }
@@ -151,13 +138,7 @@ impl Upkeep {
         if let Some(gateway) = self.traffic.fabric.routes.gateway_mut(nid) {
             gateway.ping = Some(md);
         }
-        let timeout = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .router_ping_timeout;
+        let timeout = self.globals().router_ping_timeout;
         self.send_ping(md, nid, timeout, now);
     }
 
@@ -199,7 +180,7 @@ impl Upkeep {
             .gateway_mut(nid)
             .is_some_and(|gateway| std::mem::take(&mut gateway.failed_here));
         failed_here
-            && self.traffic.fabric.ground.config.globals.health_sensitivity > 0
+            && self.globals().health_sensitivity > 0
             && self.traffic.fabric.nis.real().len() > 1
             && self
                 .traffic
@@ -237,7 +218,7 @@ impl Upkeep {
                 .get(*md)
                 .is_some_and(|md| md.sends.is_empty())
         };
-        if self.traffic.fabric.ground.config.globals.profile == Profile::Design
+        if self.globals().profile == Profile::Design
             && let Some(md) = ping.filter(has_left)
         {
             self.traffic.unlink_md(md, Ok(()), now);
@@ -290,7 +271,7 @@ impl Upkeep {
 
     /// Updates the routes through a gateway from its ping information. Returns whether all of them are up.
     fn apply_ping_to_routes(&mut self, gateway: Nid, said: &Said) -> bool {
-        let globals = self.traffic.fabric.ground.config.globals;
+        let globals = *self.globals();
         let mut all_up = true;
         for state in self.traffic.fabric.routes.via_mut(gateway) {
             apply_ping_to_route(state, said, &globals);
@@ -317,7 +298,7 @@ impl Upkeep {
         self.traffic.fabric.set_gateway_alive(gateway, false);
         self.traffic.fabric.report_routes(gateway);
         self.ping_soon(gateway);
-        if was_alive && self.traffic.fabric.ground.config.globals.profile == Profile::Design {
+        if was_alive && self.globals().profile == Profile::Design {
             self.ping_replacements(gateway);
         }
     }
@@ -368,13 +349,7 @@ impl Upkeep {
 
     // [GATE-17]
     fn ping_soon(&mut self, nid: Nid) {
-        let interval = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .alive_router_check_interval;
+        let interval = self.globals().alive_router_check_interval;
         let Some(gateway) = self.traffic.fabric.routes.gateway_mut(nid) else {
             return;
         };

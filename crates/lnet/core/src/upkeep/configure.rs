@@ -143,13 +143,7 @@ impl Upkeep {
             .fabric
             .peer_ni(gateway, now)
             .ok_or(ConfigError::TooManyPeers)?;
-        let alive = !self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .check_routers_before_use;
+        let alive = !self.globals().check_routers_before_use;
         self.traffic.fabric.routes.add(route, alive)?;
         self.traffic.fabric.peers.add_gateway(gateway);
         self.traffic
@@ -271,7 +265,7 @@ impl Upkeep {
         globals: Globals,
         now: Time,
     ) -> Result<(), ConfigError> {
-        let changed = globals.checked_change_of(&self.traffic.fabric.ground.config.globals)?;
+        let changed = globals.checked_change_of(self.globals())?;
         self.set_globals(changed, now);
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(in crate::upkeep) mod tick;
 use lnet_types::Time;
 
 use crate::ground::config::CoreConfig;
+use crate::ground::globals::Globals;
 use crate::traffic::Traffic;
 use crate::upkeep::discovery::claims::Claims;
 use crate::upkeep::discovery::target::PushTarget;
@@ -40,5 +41,10 @@ impl Upkeep {
         upkeep.set_push_target(discovers, now);
         upkeep.traffic.open_ping_target();
         upkeep
+    }
+
+    /// Returns the parameters of the node.
+    fn globals(&self) -> &Globals {
+        self.traffic.globals()
     }
 }

@@ -42,13 +42,7 @@ impl Upkeep {
     /// Sends the ping that is due, and plans the next one.
     // [RECOV-3]
     pub(in crate::upkeep) fn recover(&mut self, target: RecoveryTarget, now: Time) {
-        let longest = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .max_recovery_ping_interval;
+        let longest = self.globals().max_recovery_ping_interval;
         let eligible = self.traffic.fabric.is_eligible(target, now);
         let Some(recovery) = self.traffic.fabric.recovery_mut(target) else {
             return;
@@ -82,13 +76,7 @@ impl Upkeep {
         if let Some(recovery) = self.traffic.fabric.recovery_mut(target) {
             (recovery.ping, recovery.sent) = (Some(md), now);
         }
-        let timeout = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .transaction_timeout;
+        let timeout = self.globals().transaction_timeout;
         self.send_ping(md, nid, timeout, now);
     }
 

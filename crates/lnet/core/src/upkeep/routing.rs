@@ -32,7 +32,7 @@ impl Upkeep {
             return;
         }
         self.traffic.fabric.ground.config.routing = true;
-        let on = now + self.traffic.fabric.ground.config.globals.quiet_window();
+        let on = now + self.globals().quiet_window();
         self.change_routing(Some(RoutingChange::Starting { on }));
         self.traffic.fabric.watch_nets(now);
         self.traffic.rebuild_ping_info();
@@ -45,7 +45,7 @@ impl Upkeep {
         ) {
             return;
         }
-        let window = self.traffic.fabric.ground.config.globals.quiet_window();
+        let window = self.globals().quiet_window();
         let (look, off) = (now + window, now + window.saturating_mul(3));
         self.change_routing(Some(RoutingChange::Stopping { look, off }));
         self.traffic.rebuild_ping_info();

@@ -28,7 +28,7 @@ impl Fabric {
     pub(crate) fn distance(&self, nid: Nid) -> Result<Distance, SelectError> {
         if let Some(own) = self.nis.by_nid(nid) {
             return Ok(Distance {
-                hops: u32::from(!self.ground.config.globals.local_nid_dist_zero),
+                hops: u32::from(!self.globals().local_nid_dist_zero),
                 order: u32::from(!own.nid.is_loopback()),
             });
         }

@@ -17,12 +17,7 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 impl Fabric {
     /// Plans a gateway's next ping, unless the checker is off.
     pub(crate) fn plan_check(&mut self, nid: Nid, at: Time) {
-        let on = !self
-            .ground
-            .config
-            .globals
-            .alive_router_check_interval
-            .is_zero();
+        let on = !self.globals().alive_router_check_interval.is_zero();
         let Some(gateway) = self.routes.gateway_mut(nid) else {
             return;
         };
@@ -44,7 +39,7 @@ impl Fabric {
         };
         let at = now.max(gateway.last_check + FIRST_PAUSE);
         let sooner = gateway.next_check.is_some_and(|planned| at < planned);
-        if gateway.alive && sooner && self.ground.config.globals.profile == Profile::Design {
+        if gateway.alive && sooner && self.globals().profile == Profile::Design {
             self.plan_check(nid, at);
         }
     }

@@ -83,7 +83,7 @@ impl Fabric {
     /// Begins the recovery of a target after a failure. The first ping follows after a pause that grows with the
     /// pings that were sent before.
     pub(crate) fn enter_recovery(&mut self, target: RecoveryTarget, now: Time) {
-        let longest = self.ground.config.globals.max_recovery_ping_interval;
+        let longest = self.globals().max_recovery_ping_interval;
         if !self.is_eligible(target, now) {
             return;
         }
@@ -98,7 +98,7 @@ impl Fabric {
     /// Plans the first ping. A target that is already in recovery keeps its plan. While health is switched off, no
     /// recovery begins, because nothing would end it.
     pub(crate) fn begin_recovery_at(&mut self, target: RecoveryTarget, at: Time) {
-        if self.ground.config.globals.health_sensitivity == 0 {
+        if self.globals().health_sensitivity == 0 {
             return;
         }
         let Some(recovery) = self.recovery_mut(target) else {
@@ -136,12 +136,12 @@ impl Fabric {
         let Some(peer_ni) = self.peers.get(id) else {
             return false;
         };
-        let limit = self.ground.config.globals.recovery_limit;
+        let limit = self.globals().recovery_limit;
         match peer_ni.last_alive {
             Some(heard) => limit.is_zero() || now <= heard + limit,
             None => {
                 let is_asked = !peer_ni.status_up || peer_ni.recovery.is_doubted;
-                is_asked && self.ground.config.globals.discovery
+                is_asked && self.globals().discovery
             }
         }
     }

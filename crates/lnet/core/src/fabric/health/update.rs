@@ -86,7 +86,7 @@ impl Fabric {
     // [HEALTH-33]
     pub(crate) fn is_fatal(&self, id: NiId) -> bool {
         let is_fatal = self.nis.get(id).is_some_and(|ni| ni.fatal);
-        is_fatal && self.ground.config.globals.profile != Profile::Lustre
+        is_fatal && self.globals().profile != Profile::Lustre
     }
 
     /// Returns whether a failure may lower the health of this peer NI. If the peer has no other interface, a
@@ -156,7 +156,7 @@ impl Fabric {
         };
         peer_ni.recovery.ping_count = 0;
         let health = peer_ni.health;
-        let sensitivity = self.ground.config.globals.health_sensitivity;
+        let sensitivity = self.globals().health_sensitivity;
         if health.is_full() || sensitivity == 0 {
             return;
         }
@@ -185,7 +185,7 @@ impl Fabric {
 
     /// Raises the health of a local interface after a success.
     pub(crate) fn raise_ni(&mut self, id: NiId, cause: HealthCause) {
-        let sensitivity = self.ground.config.globals.health_sensitivity;
+        let sensitivity = self.globals().health_sensitivity;
         let Some(ni) = self.nis.get_mut(id) else {
             return;
         };
@@ -204,7 +204,7 @@ impl Fabric {
 
     // [HEALTH-4] [HEALTH-30]
     pub(crate) fn lower_ni(&mut self, id: NiId, status: MessageStatus, now: Time) {
-        let sensitivity = self.ground.config.globals.health_sensitivity;
+        let sensitivity = self.globals().health_sensitivity;
         if sensitivity == 0 {
             return;
         }
@@ -225,7 +225,7 @@ impl Fabric {
     /// loopback unchanged, as in kernels up to 2.16.
     // [HEALTH-15]
     pub(crate) fn spares_only_ni(&self) -> bool {
-        self.ground.config.globals.profile == Profile::Lustre && self.nis.real().len() <= 1
+        self.globals().profile == Profile::Lustre && self.nis.real().len() <= 1
     }
 
     /// Sets the advertised status. It changes only when health reaches 0 or its maximum.
@@ -239,7 +239,7 @@ impl Fabric {
 
     // [HEALTH-4] [HEALTH-17]
     pub(crate) fn lower_peer_ni(&mut self, id: PeerNiId, cause: HealthCause, now: Time) {
-        let globals = &self.ground.config.globals;
+        let globals = self.globals();
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };
@@ -292,7 +292,7 @@ impl Fabric {
     /// Returns how much health a failure takes from a peer interface.
     // [HEALTH-19]
     fn decrement_of(&self, peer_ni: &PeerNi) -> u16 {
-        let globals = &self.ground.config.globals;
+        let globals = self.globals();
         if self.is_gateway(peer_ni) {
             globals.gateway_sensitivity
         } else {

@@ -217,7 +217,7 @@ impl Fabric {
     /// Compiles the rules and applies them to local nets and interfaces. Returns whether the rules say the same about
     /// peers as before.
     fn compile_rules(&mut self) -> bool {
-        let profile = self.ground.config.globals.profile;
+        let profile = self.globals().profile;
         let nids: Vec<Nid> = self.nis.real().iter().map(|ni| ni.nid).collect();
         let gateways = self.gateways_for_rules();
         let compiled = Policy::new(&self.policies.rules, profile, &nids, &gateways);

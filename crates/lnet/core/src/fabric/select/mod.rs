@@ -437,7 +437,7 @@ impl Fabric {
             peers: &self.peers,
             routes: &self.routes,
             policies: &self.policies,
-            globals: &self.ground.config.globals,
+            globals: self.globals(),
         }
     }
 }

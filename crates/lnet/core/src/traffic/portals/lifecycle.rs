@@ -179,7 +179,7 @@ impl Traffic {
         if !is_tracked(
             md,
             tracked.operation,
-            self.fabric.ground.config.globals.response_tracking,
+            self.fabric.globals().response_tracking,
         ) {
             return;
         }

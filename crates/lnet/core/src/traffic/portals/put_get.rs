@@ -141,7 +141,7 @@ impl Traffic {
             ptl_index: portal,
             offset,
         });
-        let timeout = self.fabric.ground.config.globals.transaction_timeout;
+        let timeout = self.globals().transaction_timeout;
         let response_within = put.ack.then_some(timeout);
         let start = Start {
             md,
@@ -279,10 +279,7 @@ impl Traffic {
                 });
             }
             Ok(path) => self.dispatch(send, path, message, now),
-            Err(error) => self.reject(
-                message,
-                error.errno(self.fabric.ground.config.globals.profile),
-            ),
+            Err(error) => self.reject(message, error.errno(self.globals().profile)),
         }
         None
     }

@@ -146,8 +146,7 @@ impl Traffic {
             peer_ni.last_alive = Some(now);
             // A peer NI below full health from which nothing was ever received was not in recovery until now. It is
             // alive even if the message is dropped later.
-            if !peer_ni.health.is_full() && self.fabric.ground.config.globals.health_sensitivity > 0
-            {
+            if !peer_ni.health.is_full() && self.globals().health_sensitivity > 0 {
                 self.fabric.enter_recovery(RecoveryTarget::Peer(id), now);
             }
         }

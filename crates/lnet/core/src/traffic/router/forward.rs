@@ -158,9 +158,9 @@ impl Traffic {
     // [GATE-36]
     fn hop_limit(&self, pool: RouterPool) -> u32 {
         let total = u64::from(self.pools.get(pool).total());
-        let share = match self.fabric.ground.config.globals.profile {
+        let share = match self.globals().profile {
             Profile::Lustre | Profile::Lustre217 => 100,
-            Profile::Design => u64::from(self.fabric.ground.config.globals.next_hop_share.min(100)),
+            Profile::Design => u64::from(self.globals().next_hop_share.min(100)),
         };
         // A percentage of a 32-bit number, at most 100, fits in 32 bits.
         ((total * share / 100) as u32).max(1)

@@ -37,7 +37,7 @@ impl Traffic {
             && now < tx.deadline
             && self.class_allows(tx, status)
             && !self.is_cancelled(tx);
-        let limit = self.fabric.ground.config.globals.retry_count;
+        let limit = self.globals().retry_count;
         let exhausted = tx.attempts.retries >= limit;
         self.fabric.ground.counters.failed_resends += u64::from(allowed && exhausted && limit > 0);
         allowed && !exhausted
@@ -154,7 +154,7 @@ impl Traffic {
                 self.remove_from_md(&tx, id);
                 tx.attempts.retries += 1;
                 self.fabric.ground.counters.count_resend(tx.attempts.failed);
-                if self.fabric.ground.config.globals.profile.is_lustre() {
+                if self.globals().profile.is_lustre() {
                     tx.deadline = self.fabric.message_deadline(path.ni, now);
                 }
                 self.launch(tx, &path, now);
@@ -172,7 +172,7 @@ impl Traffic {
         let failure = failed.and_then(|status| status.result().err());
         let errno = match (error, failure) {
             (SelectError::NothingLeft | SelectError::NoAlternative(_), Some(failure)) => failure,
-            _ => error.errno(self.fabric.ground.config.globals.profile),
+            _ => error.errno(self.globals().profile),
         };
         self.fail_message(id, End::Failed(errno, DropReason::NotForwarded));
     }

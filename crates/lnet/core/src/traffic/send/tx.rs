@@ -532,7 +532,7 @@ impl Traffic {
 
     /// Hands a message to the LND.
     pub(in crate::traffic) fn hand_over(&mut self, id: TxId, now: Time) {
-        let timeout = self.fabric.ground.config.globals.transaction_timeout;
+        let timeout = self.globals().transaction_timeout;
         let Some(tx) = self.tx.get(id) else {
             return self.fabric.ground.broken("a message that goes to the LND");
         };

@@ -96,13 +96,7 @@ impl Upkeep {
         let length = self.traffic.fabric.ping_size(claimant);
         match self.bind_ping(length, |buffer| Owner::Claim(buffer, nid)) {
             Some(md) => {
-                let timeout = self
-                    .traffic
-                    .fabric
-                    .ground
-                    .config
-                    .globals
-                    .transaction_timeout;
+                let timeout = self.globals().transaction_timeout;
                 self.send_ping(md, nid, timeout, now);
             }
             None => {

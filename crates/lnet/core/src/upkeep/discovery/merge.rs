@@ -29,7 +29,7 @@ impl Upkeep {
         let Some(said) = said.filter(|said| said.nis.len() <= PEER_NIDS_MAX) else {
             return name;
         };
-        let enabled = self.traffic.fabric.ground.config.globals.discovery;
+        let enabled = self.globals().discovery;
         let configured = self
             .traffic
             .fabric

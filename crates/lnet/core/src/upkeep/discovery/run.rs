@@ -43,8 +43,7 @@ fn bytes_needed(said: &Said) -> u32 {
 impl Upkeep {
     pub(crate) fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
         self.traffic.fabric.ground.note_time(now);
-        if nid.is_loopback() || nid.is_any() || !self.traffic.fabric.ground.config.globals.discovery
-        {
+        if nid.is_loopback() || nid.is_any() || !self.globals().discovery {
             return Err(Errno::EINVAL);
         }
         self.traffic.fabric.peer_ni(nid, now).ok_or(Errno::ENOMEM)?;
@@ -72,14 +71,7 @@ impl Upkeep {
         if self.traffic.fabric.discovery_mut(name).is_some_and(is_full) {
             return self.traffic.reject(message, Errno::ENOMEM);
         }
-        let deadline = now
-            + self
-                .traffic
-                .fabric
-                .ground
-                .config
-                .globals
-                .transaction_timeout;
+        let deadline = now + self.globals().transaction_timeout;
         let tx = Tx::parked(send, path.ni, target, message, deadline, now);
         let id = self.traffic.enter_parked(tx);
         self.traffic
@@ -157,13 +149,7 @@ impl Upkeep {
         if let Some(discovery) = self.traffic.fabric.discovery_mut(name) {
             discovery.begin_ping(md);
         }
-        let timeout = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .transaction_timeout;
+        let timeout = self.globals().transaction_timeout;
         let asked = self.nid_to_ping(name);
         self.send_ping(md, asked, timeout, now);
     }
@@ -327,7 +313,7 @@ impl Upkeep {
         said: &Said,
         data: Vec<u8>,
     ) {
-        if !self.traffic.fabric.ground.config.globals.discovery {
+        if !self.globals().discovery {
             return;
         }
         let name = self.traffic.fabric.peers.primary_of(gateway);
@@ -382,7 +368,7 @@ impl Upkeep {
             {
                 Ok(path) => self.launch_parked(id, path, now),
                 Err(error) => {
-                    let errno = error.errno(self.traffic.fabric.ground.config.globals.profile);
+                    let errno = error.errno(self.globals().profile);
                     self.traffic
                         .fail_message(id, End::Failed(errno, DropReason::NotForwarded));
                 }
@@ -448,13 +434,7 @@ impl Upkeep {
         hints: SendHints,
         now: Time,
     ) -> Result<(), PortalError> {
-        let timeout = self
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .transaction_timeout;
+        let timeout = self.globals().transaction_timeout;
         let exact = hints.exact(get.target.nid);
         let waiting = self.traffic.start_get(get, hints, timeout, exact, now)?;
         self.park(waiting, now);

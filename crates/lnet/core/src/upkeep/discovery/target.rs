@@ -108,7 +108,7 @@ impl Upkeep {
                 );
             }
         }
-        if self.traffic.fabric.ground.config.globals.discovery {
+        if self.globals().discovery {
             self.set_push_target(true, now);
         }
     }
