@@ -20,7 +20,7 @@ impl Fabric {
 
     /// Counts an arriving message as dropped.
     pub(crate) fn count_drop(&mut self, arrival: Arrival, reason: DropReason) {
-        self.ground.counters.count_drop(reason, arrival.length);
+        self.counters().count_drop(reason, arrival.length);
         self.happened(Watched::Dropped {
             ni: self.nis.get(arrival.ni).map(|ni| ni.nid),
             sender: arrival.sender,
@@ -47,7 +47,7 @@ impl Fabric {
     }
 
     pub(crate) fn reset_stats(&mut self) {
-        self.ground.counters.reset();
+        self.counters().reset();
         let with_counts = self.globals().profile != Profile::Lustre;
         for ni in self.nis.all_mut() {
             ni.latency = LatencyStats::default();

@@ -34,6 +34,7 @@ use crate::fabric::select::kept::Kept;
 use crate::fabric::watch::Watch;
 use crate::ground::Ground;
 use crate::ground::config::CoreConfig;
+use crate::ground::counters::Counters;
 use crate::ground::globals::Globals;
 
 /// What this node knows of itself and of others.
@@ -71,5 +72,21 @@ impl Fabric {
     /// Returns the parameters of the node.
     pub(crate) fn globals(&self) -> &Globals {
         &self.ground.config.globals
+    }
+
+    /// Returns the counters of the node.
+    pub(crate) fn counters(&mut self) -> &mut Counters {
+        &mut self.ground.counters
+    }
+
+    /// Does the same as [`Counters::broken`].
+    #[cold]
+    pub(crate) fn broken(&mut self, what: &'static str) {
+        self.ground.broken(what);
+    }
+
+    /// Notes the time of an input. Deadlines rely on a time that never goes back.
+    pub(crate) fn note_time(&mut self, now: Time) {
+        self.ground.note_time(now);
     }
 }

@@ -67,10 +67,7 @@ impl Traffic {
         let length = info.len() as u32;
         let fresh = self.buffers.insert(info);
         let Some(md) = self.ping_answer.and_then(|md| self.mds.get_mut(md)) else {
-            return self
-                .fabric
-                .ground
-                .broken("the descriptor that answers pings");
+            return self.broken("the descriptor that answers pings");
         };
         md.spec.length = length;
         if let Owner::PingTarget(stale) = std::mem::replace(&mut md.owner, Owner::PingTarget(fresh))

@@ -69,9 +69,7 @@ impl Traffic {
     /// Removes one user of a buffer.
     pub(crate) fn release_buffer(&mut self, buffer: CoreBuffer) {
         if !self.buffers.release(buffer) {
-            self.fabric
-                .ground
-                .broken("a buffer of the core that is released");
+            self.broken("a buffer of the core that is released");
         }
     }
 }

@@ -12,7 +12,7 @@ impl Traffic {
     // [HEALTH-10] [HEALTH-11] [HEALTH-12] [HEALTH-13] [HEALTH-16] [HEALTH-22]
     pub(in crate::traffic) fn update_health(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get(id) else {
-            return self.fabric.ground.broken("a message whose attempt ended");
+            return self.broken("a message whose attempt ended");
         };
         let (ni, deadline, probe) = (tx.ni, tx.deadline, tx.attempts.probe);
         let Some(peer) = tx.peer else { return };
@@ -20,14 +20,10 @@ impl Traffic {
             return self.fabric.raise_ni(ni, HealthCause::Sent);
         }
         if now >= deadline {
-            self.fabric.ground.counters.late_count += 1;
+            self.counters().late_count += 1;
             let late = u64::try_from((now - deadline).as_nanos()).unwrap_or(u64::MAX);
-            self.fabric.ground.counters.late_nanoseconds = self
-                .fabric
-                .ground
-                .counters
-                .late_nanoseconds
-                .saturating_add(late);
+            self.counters().late_nanoseconds =
+                self.counters().late_nanoseconds.saturating_add(late);
             return;
         }
         if let Some(ni) = self.fabric.nis.get_mut(ni) {

@@ -38,6 +38,7 @@ use lnet_types::Time;
 
 use crate::fabric::Fabric;
 use crate::ground::config::CoreConfig;
+use crate::ground::counters::Counters;
 use crate::ground::globals::Globals;
 use crate::ground::io::{RxId, TxId};
 use crate::ground::md::MdHandle;
@@ -102,5 +103,21 @@ impl Traffic {
     /// Returns the parameters of the node.
     pub(crate) fn globals(&self) -> &Globals {
         self.fabric.globals()
+    }
+
+    /// Returns the counters of the node.
+    pub(crate) fn counters(&mut self) -> &mut Counters {
+        self.fabric.counters()
+    }
+
+    /// Does the same as [`Counters::broken`].
+    #[cold]
+    pub(crate) fn broken(&mut self, what: &'static str) {
+        self.fabric.broken(what);
+    }
+
+    /// Notes the time of an input. Deadlines rely on a time that never goes back.
+    pub(crate) fn note_time(&mut self, now: Time) {
+        self.fabric.note_time(now);
     }
 }

@@ -17,6 +17,7 @@ pub(in crate::upkeep) mod tick;
 use lnet_types::Time;
 
 use crate::ground::config::CoreConfig;
+use crate::ground::counters::Counters;
 use crate::ground::globals::Globals;
 use crate::traffic::Traffic;
 use crate::upkeep::discovery::claims::Claims;
@@ -46,5 +47,21 @@ impl Upkeep {
     /// Returns the parameters of the node.
     fn globals(&self) -> &Globals {
         self.traffic.globals()
+    }
+
+    /// Returns the counters of the node.
+    fn counters(&mut self) -> &mut Counters {
+        self.traffic.counters()
+    }
+
+    /// Does the same as [`Counters::broken`].
+    #[cold]
+    fn broken(&mut self, what: &'static str) {
+        self.traffic.broken(what);
+    }
+
+    /// Notes the time of an input. Deadlines rely on a time that never goes back.
+    fn note_time(&mut self, now: Time) {
+        self.traffic.note_time(now);
     }
 }

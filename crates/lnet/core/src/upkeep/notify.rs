@@ -7,7 +7,7 @@ use crate::upkeep::Upkeep;
 
 impl Upkeep {
     pub(crate) fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
-        self.traffic.fabric.ground.note_time(now);
+        self.note_time(now);
         let Some(peer_ni) = self.traffic.fabric.peers.by_nid_mut(peer) else {
             return;
         };
@@ -27,7 +27,7 @@ impl Upkeep {
     }
 
     pub(crate) fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
-        self.traffic.fabric.ground.note_time(now);
+        self.note_time(now);
         let Some(peer_ni) = self.traffic.fabric.peers.by_nid_mut(peer) else {
             return;
         };

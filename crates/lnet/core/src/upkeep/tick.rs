@@ -7,7 +7,7 @@ use crate::upkeep::Upkeep;
 
 impl Upkeep {
     pub(crate) fn tick(&mut self, now: Time) {
-        self.traffic.fabric.ground.note_time(now);
+        self.note_time(now);
         while let Some(timer) = self.traffic.fabric.ground.timers.pop(now) {
             match timer {
                 Timer::Response(md) => self.traffic.response_overdue(md, now),

@@ -152,7 +152,7 @@ impl Fabric {
             ni.recovery.ping_count = 0;
         }
         let Some(peer_ni) = self.peers.get_mut(id) else {
-            return self.ground.broken("a peer that was found by its NID");
+            return self.broken("a peer that was found by its NID");
         };
         peer_ni.recovery.ping_count = 0;
         let health = peer_ni.health;
@@ -264,7 +264,7 @@ impl Fabric {
             return;
         };
         let Some(peer_ni) = self.peers.get_mut(id) else {
-            return self.ground.broken("a peer that was found by its NID");
+            return self.broken("a peer that was found by its NID");
         };
         let was_up = std::mem::replace(&mut peer_ni.status_up, up);
         let is_unheard = peer_ni.last_alive.is_none();

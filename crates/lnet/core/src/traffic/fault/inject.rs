@@ -201,7 +201,7 @@ impl Traffic {
             local: None,
         };
         let until = self.faults.delay(&sighting, now)?;
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         let rx = self
             .rx
             .insert(origin.clone().into_rx(ReceiveStage::HeldByFault));

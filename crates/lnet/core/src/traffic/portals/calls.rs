@@ -91,7 +91,7 @@ impl Traffic {
     }
 
     pub(crate) fn md_unlink(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let live = |md: &&Md| !md.dead && md.owner == Owner::User;
         self.mds
             .get(md)
@@ -102,7 +102,7 @@ impl Traffic {
     }
 
     pub(crate) fn md_cancel(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
         if !entry.ok_or(PortalError::UnknownHandle)?.dead {
             self.unlink_md(md, Ok(()), now);

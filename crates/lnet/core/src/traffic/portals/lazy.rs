@@ -22,7 +22,7 @@ impl Traffic {
         }
         let rx = self.rx.insert(origin.into_rx(ReceiveStage::HeldLazy));
         self.portals.hold(portal, rx);
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         Verdict::Hold { rx }
     }
 
@@ -61,15 +61,11 @@ impl Traffic {
     /// Offers a held message to an entry. Returns whether the message no longer waits.
     fn offer_one(&mut self, id: RxId, me: MeHandle) -> bool {
         let Some(rx) = self.rx.get(id) else {
-            self.fabric
-                .ground
-                .broken("a message that a lazy portal holds");
+            self.broken("a message that a lazy portal holds");
             return true;
         };
         let Body::Put(put) = rx.header.body else {
-            self.fabric
-                .ground
-                .broken("what a lazy portal holds is a PUT");
+            self.broken("what a lazy portal holds is a PUT");
             return true;
         };
         let origin = Origin {

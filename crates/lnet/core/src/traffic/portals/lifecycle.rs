@@ -69,14 +69,11 @@ impl Traffic {
     /// Ends one operation of a descriptor with its event. Frees the descriptor if this was its last operation.
     pub(in crate::traffic) fn complete_operation(&mut self, mut event: Event) {
         let Some(md) = self.mds.get_mut(event.md) else {
-            return self.fabric.ground.broken("the descriptor of an operation");
+            return self.broken("the descriptor of an operation");
         };
         let owner = md.owner;
         let Some(users) = md.users.checked_sub(1) else {
-            return self
-                .fabric
-                .ground
-                .broken("an operation that ends has begun");
+            return self.broken("an operation that ends has begun");
         };
         md.users = users;
         // Only this ends the descriptor of a ping or push that failed.
@@ -114,7 +111,7 @@ impl Traffic {
     /// LND does not have yet.
     pub(crate) fn unlink_md(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
         let Some(md) = self.mds.get_mut(handle) else {
-            return self.fabric.ground.broken("a descriptor to unlink");
+            return self.broken("a descriptor to unlink");
         };
         md.dead = true;
         let (users, owner, user) = (md.users, md.owner, md.spec.user);
@@ -144,7 +141,7 @@ impl Traffic {
             return;
         };
         if !self.portals.detach(me) {
-            self.fabric.ground.broken("the match entry of a descriptor");
+            self.broken("the match entry of a descriptor");
         }
     }
 
@@ -152,7 +149,7 @@ impl Traffic {
         self.untrack(handle);
         self.detach(handle);
         let Some(md) = self.mds.remove(handle) else {
-            return self.fabric.ground.broken("a descriptor to free");
+            return self.broken("a descriptor to free");
         };
         if let Some(buffer) = md.owner.buffer() {
             self.release_buffer(buffer);
@@ -171,10 +168,7 @@ impl Traffic {
     /// Starts or restarts the wait for a response to an operation.
     pub(in crate::traffic) fn track(&mut self, handle: MdHandle, tracked: Tracked) {
         let Some(md) = self.mds.get_mut(handle) else {
-            return self
-                .fabric
-                .ground
-                .broken("a descriptor that waits for a response");
+            return self.broken("a descriptor that waits for a response");
         };
         if !is_tracked(
             md,
@@ -184,7 +178,7 @@ impl Traffic {
             return;
         }
         let before = md.responses.track(tracked);
-        self.fabric.ground.counters.rst_alloc += u64::from(before.is_none());
+        self.counters().rst_alloc += u64::from(before.is_none());
         if let Some(before) = before {
             self.fabric
                 .ground
@@ -200,7 +194,7 @@ impl Traffic {
     fn untrack(&mut self, handle: MdHandle) {
         let md = self.mds.get_mut(handle);
         if let Some(tracked) = md.and_then(|md| md.responses.untrack()) {
-            self.fabric.ground.counters.end_wait();
+            self.counters().end_wait();
             self.fabric
                 .ground
                 .timers
@@ -223,13 +217,10 @@ impl Traffic {
         let tracked =
             tracked.and_then(|md| Some((md.responses.untrack()?, md.owner, md.spec.user)));
         let Some((tracked, owner, user)) = tracked else {
-            return self
-                .fabric
-                .ground
-                .broken("a descriptor whose response is overdue");
+            return self.broken("a descriptor whose response is overdue");
         };
-        self.fabric.ground.counters.end_wait();
-        self.fabric.ground.counters.response_timeout_count += 1;
+        self.counters().end_wait();
+        self.counters().response_timeout_count += 1;
         if tracked.departed {
             self.fabric.no_response_through(tracked.next_hop, now);
             let nid = tracked.next_hop;

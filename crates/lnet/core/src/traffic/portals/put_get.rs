@@ -224,7 +224,7 @@ impl Traffic {
     }
 
     fn start(&mut self, start: &Start, now: Time) -> Option<Waiting> {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let target = start.target;
         let send = PathRequest::Request(Request {
             source: start.source,
@@ -246,9 +246,7 @@ impl Traffic {
             owner,
         }) = self.begin_send(start)
         else {
-            self.fabric
-                .ground
-                .broken("the descriptor of an operation that begins");
+            self.broken("the descriptor of an operation that begins");
             return None;
         };
         let next_hop = path.map_or(target.nid, |path| path.next_hop.nid);

@@ -78,12 +78,12 @@ impl Traffic {
         header: &Header,
         now: Time,
     ) -> Verdict {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let arrival = Arrival::new(ni, from.nid, header);
         let for_this_node = match self.fabric.is_for_this_node(ni, header) {
             Ok(for_this_node) => for_this_node,
             Err(error) => {
-                self.fabric.ground.counters.refused += 1;
+                self.counters().refused += 1;
                 return Verdict::Reject(error);
             }
         };
@@ -305,10 +305,7 @@ impl Traffic {
     /// it is to be unlinked.
     fn begin_operation(&mut self, md: MdHandle, offset: u32) {
         let Some(entry) = self.mds.get_mut(md) else {
-            return self
-                .fabric
-                .ground
-                .broken("the descriptor that a request found");
+            return self.broken("the descriptor that a request found");
         };
         entry.begin();
         entry.offset = offset;

@@ -52,8 +52,8 @@ impl Traffic {
     }
 
     fn count_arrival(&mut self, origin: &Origin) {
-        self.fabric.ground.counters.recv_count += 1;
-        self.fabric.ground.counters.recv_length += u64::from(origin.header.payload_length);
+        self.counters().recv_count += 1;
+        self.counters().recv_length += u64::from(origin.header.payload_length);
         self.fabric.count_received(origin.arrival());
     }
 

@@ -80,12 +80,12 @@ impl Origin {
 
 impl Traffic {
     pub(crate) fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let Some(message) = self.rx.remove(rx) else {
-            self.fabric.ground.counters.stale_answers += 1;
+            self.counters().stale_answers += 1;
             return;
         };
-        self.fabric.ground.counters.end_message();
+        self.counters().end_message();
         if result.is_err() {
             self.count_failed(&message);
         }
@@ -125,7 +125,7 @@ impl Traffic {
 
     /// Inserts a message into the table, and returns the verdict that tells the LND where to put its payload.
     pub(in crate::traffic) fn receive_into(&mut self, rx: Rx, landing: Landing) -> Verdict {
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         Verdict::Receive {
             rx: self.rx.insert(rx),
             landing,
@@ -135,10 +135,7 @@ impl Traffic {
     /// Drops a held message: the LND reads its payload and drops it.
     pub(in crate::traffic) fn drop_waiting(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get_mut(id) else {
-            return self
-                .fabric
-                .ground
-                .broken("a held message that is thrown away");
+            return self.broken("a held message that is thrown away");
         };
         rx.stage = ReceiveStage::Dropped;
         let arrival = rx.arrival();
@@ -177,7 +174,7 @@ impl Traffic {
             ReceiveStage::Dropped => return,
             ReceiveStage::Cancelled(_) => DropReason::Cancelled,
             _ => {
-                self.fabric.ground.counters.errors += 1;
+                self.counters().errors += 1;
                 DropReason::Incomplete
             }
         };

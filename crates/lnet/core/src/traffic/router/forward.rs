@@ -89,7 +89,7 @@ impl Traffic {
         if self.pools.get(pool).total() == 0 {
             return self.fabric.drop_arrival(arrival, DropReason::NoMemory);
         }
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         let stage = ReceiveStage::HeldForCredit(sender);
         let rx = self.rx.insert(origin.into_rx(stage));
         if !self.take_sender_credit(sender, rx) {
@@ -110,9 +110,7 @@ impl Traffic {
     fn take_sender_credit(&mut self, sender: PeerNiId, rx: RxId) -> bool {
         let limit = self.sender_limit(sender);
         let Some(peer_ni) = self.fabric.peers.get_mut(sender) else {
-            self.fabric
-                .ground
-                .broken("the sender of a message that has just arrived");
+            self.broken("the sender of a message that has just arrived");
             return false;
         };
         peer_ni.router_credits.take_or_wait(rx, limit)
@@ -131,9 +129,7 @@ impl Traffic {
     /// Gives a buffer to a message that has its sender's credit, or queues the message for one.
     fn enter(&mut self, id: RxId, sender: PeerNiId) -> Option<RouterBuffer> {
         let Some(rx) = self.rx.get(id) else {
-            self.fabric
-                .ground
-                .broken("a message that has its sender's credit");
+            self.broken("a message that has its sender's credit");
             return None;
         };
         let send = forwarding(&rx.header, rx.from.nid);
@@ -147,7 +143,7 @@ impl Traffic {
         if let Some(hop) = hop
             && !self.hops.take(hop, pool, limit, id)
         {
-            self.fabric.ground.counters.next_hop_waits += 1;
+            self.counters().next_hop_waits += 1;
             self.set_rx_stage(id, ReceiveStage::HeldForHop(passage));
             return None;
         }
@@ -169,10 +165,7 @@ impl Traffic {
     fn set_rx_stage(&mut self, id: RxId, stage: ReceiveStage) {
         match self.rx.get_mut(id) {
             Some(rx) => rx.stage = stage,
-            None => self
-                .fabric
-                .ground
-                .broken("a message that is being received"),
+            None => self.broken("a message that is being received"),
         }
     }
 
@@ -270,19 +263,14 @@ impl Traffic {
         let limit = self.hop_limit(pool);
         let Some(hop) = hop else { return };
         if !self.hops.release(hop, pool) {
-            self.fabric
-                .ground
-                .broken("a share of a next hop that comes back was taken");
+            self.broken("a share of a next hop that comes back was taken");
         }
         let Some(id) = self.hops.take_next(hop, pool, limit) else {
             return;
         };
         let stage = self.rx.get(id).map(|rx| &rx.stage);
         let Some(&ReceiveStage::HeldForHop(next)) = stage else {
-            return self
-                .fabric
-                .ground
-                .broken("a message that waits for its next hop's share");
+            return self.broken("a message that waits for its next hop's share");
         };
         if let Some(buffer) = self.take_buffer(next, id) {
             self.resume_with(id, buffer);
@@ -291,7 +279,7 @@ impl Traffic {
 
     fn resume_with(&mut self, id: RxId, buffer: RouterBuffer) {
         let Some(rx) = self.rx.get(id) else {
-            return self.fabric.ground.broken("a message that has a buffer");
+            return self.broken("a message that has a buffer");
         };
         let landing = Some(landing(buffer, rx.header.payload_length));
         self.fabric
@@ -302,9 +290,7 @@ impl Traffic {
 
     fn release_router_buffer(&mut self, buffer: RouterBuffer) {
         if !self.pools.release(buffer) {
-            self.fabric
-                .ground
-                .broken("a router buffer that comes back was out");
+            self.broken("a router buffer that comes back was out");
         }
     }
 
@@ -317,15 +303,11 @@ impl Traffic {
 
     fn resume_into(&mut self, id: RxId, buffer: RouterBuffer) {
         let Some(rx) = self.rx.get_mut(id) else {
-            self.fabric
-                .ground
-                .broken("a message that waits for a buffer");
+            self.broken("a message that waits for a buffer");
             return self.release_router_buffer(buffer);
         };
         let ReceiveStage::HeldForBuffer(passage) = rx.stage else {
-            self.fabric
-                .ground
-                .broken("a message in the queue for a buffer waits for one");
+            self.broken("a message in the queue for a buffer waits for one");
             return self.release_router_buffer(buffer);
         };
         rx.stage = ReceiveStage::Buffered(buffer, passage);
@@ -338,10 +320,7 @@ impl Traffic {
             return;
         };
         if !peer_ni.router_credits.release() {
-            return self
-                .fabric
-                .ground
-                .broken("a sender's credit that comes back was taken");
+            return self.broken("a sender's credit that comes back was taken");
         }
         let Some(id) = peer_ni.router_credits.take_next(limit) else {
             return;

@@ -27,7 +27,7 @@ impl Traffic {
         }
         let limit = self.fabric.peer_credits(peer);
         let Some(peer_ni) = self.fabric.peers.get_mut(peer) else {
-            return self.fabric.ground.broken("the next hop of a path");
+            return self.broken("the next hop of a path");
         };
         if peer_ni.credits.take_or_wait(id, limit) {
             self.enter_ni_queue(id, peer, now);
@@ -40,10 +40,7 @@ impl Traffic {
     /// Passes a message that has a credit of its peer NI to the LND, or lets it wait for a credit of its interface.
     fn enter_ni_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
-            return self
-                .fabric
-                .ground
-                .broken("a message that has a credit of its peer");
+            return self.broken("a message that has a credit of its peer");
         };
         let ni = tx.ni;
         tx.stage = SendStage::NiQueue;
@@ -96,7 +93,7 @@ impl Traffic {
 
     fn arm_queue(&mut self, queue: Queue, at: Time) {
         let Some(credits) = self.credits_of(queue) else {
-            return self.fabric.ground.broken("the queue of a message");
+            return self.broken("the queue of a message");
         };
         if credits.checked_at.is_some_and(|armed| armed <= at) {
             return;
@@ -168,10 +165,7 @@ impl Traffic {
     /// Moves a message that has just got a credit of its peer NI on to its interface.
     fn go_on_to_ni(&mut self, id: TxId, peer: PeerNiId, now: Time) {
         let Some(tx) = self.tx.get(id) else {
-            return self
-                .fabric
-                .ground
-                .broken("a message that waits for a credit of its peer");
+            return self.broken("a message that waits for a credit of its peer");
         };
         if tx.is_forwarded() && self.fabric.is_down(peer, now) {
             self.release_peer_credit(peer);
@@ -187,9 +181,7 @@ impl Traffic {
     fn release_peer_credit(&mut self, peer: PeerNiId) {
         let entry = self.fabric.peers.get_mut(peer);
         if entry.is_some_and(|peer_ni| !peer_ni.credits.release()) {
-            self.fabric
-                .ground
-                .broken("a credit of a peer that was not taken");
+            self.broken("a credit of a peer that was not taken");
         }
     }
 
@@ -216,9 +208,7 @@ impl Traffic {
             return;
         };
         if !entry.credits.release() {
-            self.fabric
-                .ground
-                .broken("a credit of an interface that was not taken");
+            self.broken("a credit of an interface that was not taken");
         }
         self.serve_ni_queue(ni, now);
     }
@@ -262,7 +252,7 @@ impl Traffic {
     // [RESEND-33]
     pub(crate) fn queued_too_long(&mut self, id: TxId, now: Time) {
         let class = MessageStatus::NetworkTimeout;
-        self.fabric.ground.counters.count_status(class);
+        self.counters().count_status(class);
         self.cancel_queued(
             id,
             End::Failed(Errno::ETIMEDOUT, DropReason::NotForwarded),

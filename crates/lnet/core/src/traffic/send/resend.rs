@@ -29,7 +29,7 @@ impl Traffic {
         now: Time,
     ) -> bool {
         let Some(tx) = self.tx.get(id) else {
-            self.fabric.ground.broken("a message that failed");
+            self.broken("a message that failed");
             return false;
         };
         let allowed = tx.attempts.retryable
@@ -39,7 +39,7 @@ impl Traffic {
             && !self.is_cancelled(tx);
         let limit = self.globals().retry_count;
         let exhausted = tx.attempts.retries >= limit;
-        self.fabric.ground.counters.failed_resends += u64::from(allowed && exhausted && limit > 0);
+        self.counters().failed_resends += u64::from(allowed && exhausted && limit > 0);
         allowed && !exhausted
     }
 
@@ -70,10 +70,7 @@ impl Traffic {
         now: Time,
     ) {
         let Some(tx) = self.tx.get_mut(id) else {
-            return self
-                .fabric
-                .ground
-                .broken("a message that is to be sent again");
+            return self.broken("a message that is to be sent again");
         };
         tx.stage = SendStage::Resend;
         tx.attempts.failed = Some(status);
@@ -84,9 +81,7 @@ impl Traffic {
         }
         let peer_ni = peer.and_then(|peer| self.fabric.peers.get_mut(peer));
         if peer_ni.is_some_and(|peer_ni| !peer_ni.subtract_queued(bytes)) {
-            self.fabric
-                .ground
-                .broken("bytes that were not counted as queued");
+            self.broken("bytes that were not counted as queued");
         }
         self.resends.push_back(id);
         self.fabric.ground.timers.arm(now, Timer::Resend);
@@ -127,10 +122,7 @@ impl Traffic {
     // [RESEND-4]
     fn resend(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get(id) else {
-            return self
-                .fabric
-                .ground
-                .broken("a message that waits for its next attempt");
+            return self.broken("a message that waits for its next attempt");
         };
         let send = tx.send;
         self.fabric.bring_target_up_to_date(&send);
@@ -153,7 +145,7 @@ impl Traffic {
                 };
                 self.remove_from_md(&tx, id);
                 tx.attempts.retries += 1;
-                self.fabric.ground.counters.count_resend(tx.attempts.failed);
+                self.counters().count_resend(tx.attempts.failed);
                 if self.globals().profile.is_lustre() {
                     tx.deadline = self.fabric.message_deadline(path.ni, now);
                 }
@@ -167,7 +159,7 @@ impl Traffic {
     /// cause. `EHOSTUNREACH` is the errno if its routes or interfaces are gone.
     // [RESEND-8]
     fn no_path_left(&mut self, id: TxId, error: SelectError) {
-        self.fabric.ground.counters.failed_resends += 1;
+        self.counters().failed_resends += 1;
         let failed = self.tx.get(id).and_then(|tx| tx.attempts.failed);
         let failure = failed.and_then(|status| status.result().err());
         let errno = match (error, failure) {

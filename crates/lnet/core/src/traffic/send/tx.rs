@@ -190,18 +190,15 @@ impl Traffic {
     }
 
     pub(crate) fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         if self.tx.get_mut(tx).is_none_or(|sent| sent.is_queued()) {
-            self.fabric.ground.counters.stale_answers += 1;
+            self.counters().stale_answers += 1;
             return;
         }
-        self.fabric
-            .ground
-            .counters
-            .count_status(MessageStatus::LocalError);
+        self.counters().count_status(MessageStatus::LocalError);
         self.count_along_route(tx, MessageStatus::LocalError);
         let Some(message) = self.tx.remove(tx) else {
-            return self.fabric.ground.broken("a message that was found");
+            return self.broken("a message that was found");
         };
         let (ni, peer) = (message.ni, message.peer);
         let end = End::Failed(Errno::EAFNOSUPPORT, DropReason::NotForwarded);
@@ -214,7 +211,7 @@ impl Traffic {
 
     /// Inserts a message that waits until its target is discovered.
     pub(crate) fn enter_parked(&mut self, mut tx: Tx) -> TxId {
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
         tx.place = md.as_ref().map_or(0, |md| md.sends.len());
         let id = self.tx.insert(tx);
@@ -259,7 +256,7 @@ impl Traffic {
             place: 0,
             send,
         };
-        self.fabric.ground.counters.begin_message();
+        self.counters().begin_message();
         self.launch(tx, &path, now);
     }
 
@@ -267,7 +264,7 @@ impl Traffic {
     pub(crate) fn launch(&mut self, mut tx: Tx, path: &Path, now: Time) {
         if path.ni != NiId::LOOPBACK {
             let Some(hop) = self.fabric.peer_ni(path.next_hop.nid, now) else {
-                self.fabric.ground.counters.end_message();
+                self.counters().end_message();
                 let Tx {
                     header,
                     payload,
@@ -324,7 +321,7 @@ impl Traffic {
             return;
         };
         let Some(md) = self.mds.get_mut(handle) else {
-            return self.fabric.ground.broken("the descriptor of a message");
+            return self.broken("the descriptor of a message");
         };
         if let PathRequest::Request(request) = &tx.send {
             let departing = Departing {
@@ -343,16 +340,16 @@ impl Traffic {
 
     /// Fails a message that cannot be queued.
     pub(crate) fn reject(&mut self, message: Outgoing, errno: Errno) {
-        self.fabric.ground.counters.errors += 1;
+        self.counters().errors += 1;
         self.release_payload(message.payload);
         let end = End::Failed(errno, DropReason::NoMemory);
         self.complete_work(&message.header, message.work, end);
     }
 
     fn attempt_ended(&mut self, id: TxId, status: MessageStatus, next: Option<Nid>, now: Time) {
-        self.fabric.ground.note_time(now);
+        self.note_time(now);
         let Some(tx) = self.tx.get_mut(id).filter(|tx| !tx.is_queued()) else {
-            self.fabric.ground.counters.stale_answers += 1;
+            self.counters().stale_answers += 1;
             return;
         };
         tx.attempts.named = next.or(tx.attempts.named);
@@ -360,7 +357,7 @@ impl Traffic {
         let attempted = self.fabric.watch.wants(status).then(|| Attempted::of(tx));
         // A failure after the deadline says nothing about an interface; `update_health` counts it as late instead.
         if status == MessageStatus::Ok || now < tx.deadline {
-            self.fabric.ground.counters.count_status(status);
+            self.counters().count_status(status);
         }
         self.update_health(id, status, now);
         self.count_along_route(id, status);
@@ -392,13 +389,11 @@ impl Traffic {
     }
 
     fn end_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus, end: End) {
-        self.fabric.ground.counters.end_message();
-        self.fabric
-            .ground
-            .counters
+        self.counters().end_message();
+        self.counters()
             .count_sent(status, message.header.payload_length);
         if status == MessageStatus::Ok && message.attempts.retries > 0 {
-            self.fabric.ground.counters.successful_resends += 1;
+            self.counters().successful_resends += 1;
         }
         self.count_sent_by(&message, status);
         if status.is_local_failure()
@@ -416,7 +411,7 @@ impl Traffic {
     /// Counts an attempt at the route that it took.
     fn count_along_route(&mut self, id: TxId, status: MessageStatus) {
         let Some(tx) = self.tx.get(id) else {
-            return self.fabric.ground.broken("a message whose attempt ended");
+            return self.broken("a message whose attempt ended");
         };
         let length = u64::from(tx.header.payload_length);
         let route = tx.route;
@@ -454,9 +449,7 @@ impl Traffic {
     pub(in crate::traffic) fn subtract_queued_bytes(&mut self, tx: &Tx) {
         let peer_ni = tx.peer.and_then(|peer| self.fabric.peers.get_mut(peer));
         if peer_ni.is_some_and(|peer_ni| !peer_ni.subtract_queued(tx.bytes())) {
-            self.fabric
-                .ground
-                .broken("bytes that were not counted as queued");
+            self.broken("bytes that were not counted as queued");
         }
     }
 
@@ -467,10 +460,7 @@ impl Traffic {
             return;
         };
         if md.sends.get(tx.place) != Some(&id) {
-            return self
-                .fabric
-                .ground
-                .broken("a message among those of its descriptor");
+            return self.broken("a message among those of its descriptor");
         }
         md.sends.swap_remove(tx.place);
         let moved = md.sends.get(tx.place).copied();
@@ -503,15 +493,11 @@ impl Traffic {
             (Work::Forward(buffer, passage), end) => {
                 match end {
                     End::Sent => {
-                        self.fabric.ground.counters.route_count += 1;
-                        self.fabric.ground.counters.route_length +=
-                            u64::from(header.payload_length);
+                        self.counters().route_count += 1;
+                        self.counters().route_length += u64::from(header.payload_length);
                     }
                     End::Failed(_, reason) => {
-                        self.fabric
-                            .ground
-                            .counters
-                            .count_drop(reason, header.payload_length);
+                        self.counters().count_drop(reason, header.payload_length);
                     }
                 }
                 self.return_buffer(buffer, passage);
@@ -522,7 +508,7 @@ impl Traffic {
     /// Passes a message that has its credits to the LND, unless an injected fault holds it.
     pub(in crate::traffic) fn transmit(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
-            return self.fabric.ground.broken("a message that has its credits");
+            return self.broken("a message that has its credits");
         };
         tx.stage = SendStage::Handed;
         if tx.peer.is_none() || !self.fault_on_send(id, now) {
@@ -534,7 +520,7 @@ impl Traffic {
     pub(in crate::traffic) fn hand_over(&mut self, id: TxId, now: Time) {
         let timeout = self.globals().transaction_timeout;
         let Some(tx) = self.tx.get(id) else {
-            return self.fabric.ground.broken("a message that goes to the LND");
+            return self.broken("a message that goes to the LND");
         };
         let deadline = if tx.is_forwarded() {
             now + timeout
@@ -570,10 +556,10 @@ impl Traffic {
     /// Fails a message that is in no queue and holds no credit.
     pub(crate) fn fail_message(&mut self, id: TxId, end: End) {
         let Some(tx) = self.tx.remove(id) else {
-            return self.fabric.ground.broken("a message that fails");
+            return self.broken("a message that fails");
         };
-        self.fabric.ground.counters.end_message();
-        self.fabric.ground.counters.errors += 1;
+        self.counters().end_message();
+        self.counters().errors += 1;
         self.failure_happened(&tx, end);
         if tx.stage == SendStage::Parked {
             self.fabric

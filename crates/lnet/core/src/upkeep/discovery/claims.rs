@@ -89,7 +89,7 @@ impl Upkeep {
     /// Handles the claim of a NID that another peer has: pings the NID.
     // [PEER-14]
     pub(in crate::upkeep) fn ping_claimed_nid(&mut self, nid: Nid, claimant: Nid, now: Time) {
-        self.traffic.fabric.ground.counters.discoveries_ignored += 1;
+        self.counters().discoveries_ignored += 1;
         if !self.claims.begin(nid, claimant, now) {
             return;
         }

@@ -127,7 +127,7 @@ impl Upkeep {
         }
         let primary = said.primary.filter(|primary| nids.contains(primary));
         let Some(primary) = primary.filter(|_| names_itself) else {
-            self.traffic.fabric.ground.counters.discoveries_ignored += 1;
+            self.counters().discoveries_ignored += 1;
             return None;
         };
         let owned = nids.iter().copied().chain([name]);
@@ -143,7 +143,7 @@ impl Upkeep {
         // In a full table, the creation of an interface may have removed another interface of this peer.
         let is_there = |nid: &Nid| self.traffic.fabric.peers.by_nid(*nid).is_some();
         if !created || !is_there(&name) || !nids.iter().all(is_there) {
-            self.traffic.fabric.ground.counters.discoveries_ignored += 1;
+            self.counters().discoveries_ignored += 1;
             return None;
         }
         let former = self

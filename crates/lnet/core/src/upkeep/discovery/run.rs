@@ -42,7 +42,7 @@ fn bytes_needed(said: &Said) -> u32 {
 
 impl Upkeep {
     pub(crate) fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
-        self.traffic.fabric.ground.note_time(now);
+        self.note_time(now);
         if nid.is_loopback() || nid.is_any() || !self.globals().discovery {
             return Err(Errno::EINVAL);
         }
@@ -198,7 +198,7 @@ impl Upkeep {
             discovery.push = Some(md);
             way = discovery.answered.take();
         }
-        self.traffic.fabric.ground.counters.pushes_sent += 1;
+        self.counters().pushes_sent += 1;
         // A push may have to report that this interface is down, so the interface must not carry the push.
         let is_usable = |core: &Self, (ours, theirs)| {
             let is_up = core
@@ -336,7 +336,7 @@ impl Upkeep {
         };
         let errno = discovery.failure().unwrap_or(Errno::ETIMEDOUT);
         let parked = std::mem::take(&mut discovery.parked);
-        self.traffic.fabric.ground.counters.discoveries_failed += 1;
+        self.counters().discoveries_failed += 1;
         for id in parked {
             self.traffic
                 .fail_message(id, End::Failed(errno, DropReason::NotForwarded));
@@ -351,10 +351,7 @@ impl Upkeep {
         discovery.complete(now);
         for id in std::mem::take(&mut discovery.parked) {
             let Some(tx) = self.traffic.tx.get(id) else {
-                self.traffic
-                    .fabric
-                    .ground
-                    .broken("a message that waits for a discovery");
+                self.broken("a message that waits for a discovery");
                 continue;
             };
             let send = tx.send;

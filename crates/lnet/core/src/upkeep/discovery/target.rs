@@ -81,10 +81,7 @@ impl Upkeep {
             }
             Err(_) => {
                 self.traffic.release_buffer(buffer);
-                self.traffic
-                    .fabric
-                    .ground
-                    .broken("a descriptor that takes pushes");
+                self.broken("a descriptor that takes pushes");
                 false
             }
         }
@@ -94,7 +91,7 @@ impl Upkeep {
     pub(in crate::upkeep) fn push_event(&mut self, buffer: CoreBuffer, event: &Event, now: Time) {
         self.push_target.posted.retain(|&md| md != event.md);
         if event.kind == EventKind::Put {
-            self.traffic.fabric.ground.counters.pushes_received += 1;
+            self.counters().pushes_received += 1;
             let bytes = self.traffic.buffers.data(buffer);
             let length = event.mlength as usize;
             let data = bytes.get(..length).unwrap_or(bytes).to_vec();
@@ -124,20 +121,20 @@ impl Upkeep {
         }
         let name = self.traffic.fabric.peers.primary_of(from);
         let Some(discovery) = self.traffic.fabric.discovery_mut(name) else {
-            self.traffic.fabric.ground.counters.pushes_refused += 1;
+            self.counters().pushes_refused += 1;
             return;
         };
         // Only a peer that this node has discovered can cause a ping.
         let known = discovery.state().contains(PeerState::DISCOVERED);
         let Some(features) = features else {
-            self.traffic.fabric.ground.counters.pushes_refused += 1;
+            self.counters().pushes_refused += 1;
             if known {
                 self.discovery_event(name, Happening::BadPush, now);
             }
             return;
         };
         if !features.contains(PingFeatures::MULTI_RAIL) {
-            self.traffic.fabric.ground.counters.pushes_refused += 1;
+            self.counters().pushes_refused += 1;
             return;
         }
         let listens = features.contains(PingFeatures::DISCOVERY);
