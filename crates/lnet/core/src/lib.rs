@@ -206,6 +206,16 @@ impl Core {
         &self.upkeep.traffic
     }
 
+    #[cfg(test)]
+    fn traffic_mut(&mut self) -> &mut traffic::Traffic {
+        &mut self.upkeep.traffic
+    }
+
+    #[cfg(test)]
+    fn fabric_mut(&mut self) -> &mut fabric::Fabric {
+        &mut self.upkeep.traffic.fabric
+    }
+
     fn fabric(&self) -> &fabric::Fabric {
         &self.upkeep.traffic.fabric
     }

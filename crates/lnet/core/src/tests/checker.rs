@@ -47,7 +47,7 @@ fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again(
     net.advance(SECOND * 61);
     assert!(!alive(&mut net));
     assert_eq!(
-        net.core(0).upkeep.traffic.mds.len(),
+        net.core(0).traffic().mds.len(),
         1,
         "a ping that failed is over"
     );
@@ -118,7 +118,7 @@ fn news_that_nobody_takes_are_bounded_and_counted() {
         } else {
             Health::MAX
         };
-        net.core(0).upkeep.traffic.fabric.report_ni_health(
+        net.core(0).fabric_mut().report_ni_health(
             nid("10.0.0.1@tcp"),
             (before, health),
             HealthCause::Administrator,
@@ -221,8 +221,7 @@ fn a_router_that_nobody_pings_asks_the_peers_of_its_configuration() {
     net.advance(SECOND * 300);
     assert!(!up(&mut net, 0) && !up(&mut net, 1), "nobody asks");
     let mut net = siblings(true);
-    let versions =
-        |net: &mut Net| [0, 1].map(|node| net.core(node).upkeep.traffic.fabric.own.version);
+    let versions = |net: &mut Net| [0, 1].map(|node| net.core(node).fabric().own.version);
     let first = versions(&mut net);
     net.advance(SECOND * 300);
     assert!(up(&mut net, 0) && up(&mut net, 1));
@@ -579,7 +578,7 @@ fn a_removed_route_leaves_no_ping_behind() {
     net.answer(0, MessageStatus::Ok);
     net.advance(SECOND * 200);
     assert_eq!(net.core(0).next_deadline(), None);
-    assert_eq!(net.core(0).upkeep.traffic.mds.len(), 1);
+    assert_eq!(net.core(0).traffic().mds.len(), 1);
 }
 
 fn disconnect(net: &mut Net) {

@@ -10,6 +10,7 @@ use lnet_wire::{
 };
 
 use super::net::{Net, any_me, nid, open_md};
+use crate::traffic::Traffic;
 use crate::*;
 
 pub(super) const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
@@ -400,7 +401,7 @@ fn a_peer_whose_interfaces_find_no_room_stays_what_it_was() {
     let now = lnet_types::Time::ZERO;
     peers.create(nid(B[0]), now).unwrap();
     let mut net = rails();
-    net.core(0).upkeep.traffic.fabric.peers = peers;
+    net.core(0).fabric_mut().peers = peers;
     net.put(0, b"hello", true, B[0]);
     net.run();
     let third = [nid(B[0]), nid(B[1]), nid("10.2.0.2@tcp2")];
@@ -443,23 +444,15 @@ fn a_peer_that_pushes_without_end_and_changes_its_name_each_time_costs_a_bounded
     let mut net = rails();
     net.put(0, b"hello", true, B[0]);
     net.run();
-    let before = (
-        net.core(0).upkeep.traffic.mds.len(),
-        net.core(0).upkeep.traffic.buffers.len(),
-    );
+    let sizes = |traffic: &Traffic| (traffic.mds.len(), traffic.buffers.len());
+    let before = sizes(net.core(0).traffic());
     for round in 0..500_u32 {
         let mut nids = B.map(nid);
         nids.rotate_left(round as usize % 2);
         push(&mut net, 0, B[0], &info(multi_rail(), 10 + round, &nids));
     }
     net.advance(Duration::from_secs(400));
-    assert_eq!(
-        (
-            net.core(0).upkeep.traffic.mds.len(),
-            net.core(0).upkeep.traffic.buffers.len()
-        ),
-        before
-    );
+    assert_eq!(sizes(net.core(0).traffic()), before);
     assert_eq!(nids_of(&mut net, 0, B[0]).len(), 2);
     net.assert_at_rest();
 }
@@ -647,12 +640,12 @@ fn an_interface_that_a_peer_gives_up_is_forgotten_but_not_one_that_a_route_names
 fn a_change_of_a_status_is_pushed_under_the_same_number() {
     let mut net = routed();
     let far = net.nodes[1].nis[1].0;
-    let before = net.core(1).upkeep.traffic.fabric.ping_info();
+    let before = net.core(1).fabric().ping_info();
     let now = net.now;
     net.trace.clear();
     net.core(1).set_ni_fatal(far, true, now);
     net.advance(Duration::from_millis(10));
-    let after = net.core(1).upkeep.traffic.fabric.ping_info();
+    let after = net.core(1).fabric().ping_info();
     let number = |data: &[u8]| lnet_wire::PingInfo::parse(data).unwrap().sequence();
     assert_eq!(number(&before), number(&after));
     assert_ne!(before, after);

@@ -161,12 +161,7 @@ fn a_peer_that_takes_one_nid_of_a_gateway_leaves_the_gateway_a_gateway() {
     );
     let gateway = nid(ROUTER[0]);
     assert_eq!(
-        net.core(0)
-            .upkeep
-            .traffic
-            .fabric
-            .gateways_of(gateway)
-            .as_slice(),
+        net.core(0).fabric().gateways_of(gateway).as_slice(),
         [gateway]
     );
     assert_eq!(

@@ -71,9 +71,7 @@ fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_agai
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
     net.core(0)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .peers
         .by_nid_mut(far)
         .unwrap()
@@ -100,9 +98,7 @@ fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
     net.core(0)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .peers
         .by_nid_mut(far)
         .unwrap()
@@ -142,9 +138,7 @@ fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
     net.core(0)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .peers
         .by_nid_mut(far)
         .unwrap()
@@ -179,9 +173,7 @@ fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
     net.advance(Duration::from_secs(1));
     let far = nid(B[1]);
     net.core(0)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .peers
         .by_nid_mut(far)
         .unwrap()

@@ -170,7 +170,7 @@ fn check(net: &mut Net, node: usize) {
         | PeerState::PING_SENT
         | PeerState::PUSH_SENT
         | PeerState::DATA_PRESENT;
-    for ni in net.core(node).upkeep.traffic.fabric.peers.iter() {
+    for ni in net.core(node).fabric().peers.iter() {
         let Some(known) = &ni.discovery else { continue };
         assert_eq!(ni.primary, ni.nid, "a discovery belongs to a name");
         assert!(

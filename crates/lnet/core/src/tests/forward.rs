@@ -518,7 +518,7 @@ fn one_slow_next_hop_leaves_buffers_for_the_others() {
     }
     let expected = [1, 2, 3, 4, 5].map(|client| format!("10.0.0.{client}@tcp"));
     assert_eq!(sources, expected);
-    assert!(net.core(0).upkeep.traffic.hops.is_empty());
+    assert!(net.core(0).traffic().hops.is_empty());
 }
 
 #[test]
@@ -530,6 +530,6 @@ fn what_waits_for_the_share_of_its_next_hop_goes_with_its_connection() {
     assert_eq!(net.held(), 1);
     net.break_held(0);
     while net.answer(0, MessageStatus::Ok).is_some() {}
-    assert!(net.core(0).upkeep.traffic.hops.is_empty());
+    assert!(net.core(0).traffic().hops.is_empty());
     assert_eq!(small_left(&net), 4);
 }

@@ -38,7 +38,7 @@ fn offer(net: &mut Net, header: &Header) -> Verdict {
 }
 
 fn handle_of(net: &mut Net, md: MdHandle) -> Handle {
-    net.core(0).upkeep.traffic.wire_handles.of(md)
+    net.core(0).traffic().wire_handles.of(md)
 }
 
 /// Delivers a response to an operation of this descriptor, from the peer.
@@ -253,11 +253,7 @@ fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     net.keep_answers = true;
     let md = net.put(0, b"x", true, "10.0.0.2@tcp");
     net.run();
-    let handle = Core::new(config(99), net.now)
-        .upkeep
-        .traffic
-        .wire_handles
-        .of(md);
+    let handle = Core::new(config(99), net.now).traffic().wire_handles.of(md);
     let verdict = offer(&mut net, &header(ack_to(handle), 0));
     assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
     let verdict = offer_to(&mut net, md, ack_to, 0);
@@ -332,7 +328,7 @@ fn an_ack_counts_once() {
 #[test]
 fn a_flood_of_source_addresses_is_bounded() {
     let mut net = Net::pair();
-    net.core(0).upkeep.traffic.fabric.peers = crate::fabric::peer::Peers::new(7, 100);
+    net.core(0).fabric_mut().peers = crate::fabric::peer::Peers::new(7, 100);
     let (ni, now) = (net.nodes[0].nis[0].0, net.now);
     for number in 0..10_000 {
         let source = Nid::from_number(LnetNet::tcp(0), number);

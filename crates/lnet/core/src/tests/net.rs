@@ -331,42 +331,27 @@ impl Net {
             for pool in core.router_pools() {
                 assert_eq!(pool.credits, i64::from(pool.buffers), "{:?}", pool.pool);
             }
-            assert!(core.upkeep.traffic.hops.is_empty(), "shares of next hops");
+            assert!(core.traffic().hops.is_empty(), "shares of next hops");
             let checks = core
-                .upkeep
-                .traffic
-                .fabric
+                .fabric()
                 .routes
                 .gateways()
-                .filter_map(|n| core.upkeep.traffic.fabric.routes.gateway(n)?.ping)
+                .filter_map(|n| core.fabric().routes.gateway(n)?.ping)
                 .count();
-            let of_nis = core
-                .upkeep
-                .traffic
-                .fabric
-                .nis
-                .all()
-                .iter()
-                .map(|ni| &ni.recovery);
-            let of_peers = core
-                .upkeep
-                .traffic
-                .fabric
-                .peers
-                .iter()
-                .map(|peer_ni| &peer_ni.recovery);
+            let of_nis = core.fabric().nis.all().iter().map(|ni| &ni.recovery);
+            let of_peers = core.fabric().peers.iter().map(|peer_ni| &peer_ni.recovery);
             let recoveries = of_nis.chain(of_peers).filter(|r| r.is_pending()).count();
             let checks = checks
-                + core.upkeep.traffic.mds.net_checks()
+                + core.traffic().mds.net_checks()
                 + recoveries
                 + core.upkeep.push_target.posted();
             assert_eq!(
-                core.upkeep.traffic.mds.len(),
+                core.traffic().mds.len(),
                 1 + node.memory.len() + checks,
                 "descriptors"
             );
             assert_eq!(
-                core.upkeep.traffic.buffers.len(),
+                core.traffic().buffers.len(),
                 1 + checks,
                 "buffers of the core"
             );

@@ -244,7 +244,7 @@ fn information_that_is_being_sent_outlives_a_change() {
     net.run();
     net.answer(1, MessageStatus::Ok);
     net.core(0).set_routing(true, now);
-    assert_eq!(net.core(0).upkeep.traffic.buffers.len(), 2);
+    assert_eq!(net.core(0).traffic().buffers.len(), 2);
     net.answer(0, MessageStatus::Ok);
     let events = net.take_events(1);
     let reply = events.last().unwrap();

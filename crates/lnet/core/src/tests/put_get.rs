@@ -337,7 +337,7 @@ fn an_ack_that_overtakes_the_lnds_answer_does_not_end_the_descriptor() {
     let md = net.put(0, b"x", true, "10.0.0.2@tcp");
     net.run();
     let put = net.nodes[0].kept[0].header;
-    let dst_wmd = net.core(0).upkeep.traffic.wire_handles.of(md);
+    let dst_wmd = net.core(0).traffic().wire_handles.of(md);
     let (ni, now) = (net.nodes[0].nis[0].0, net.now);
     let from = ProcessId::lustre(nid("10.0.0.2@tcp"));
     let header = Header {

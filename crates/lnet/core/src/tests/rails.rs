@@ -216,30 +216,18 @@ fn a_peer_interface_never_heard_of_is_well_when_its_node_says_that_it_is_up_agai
         let full = health(&mut net);
         // New peer interfaces are up, so the first report of `up` changes nothing.
         for up in [true, false, false] {
-            net.core(0)
-                .upkeep
-                .traffic
-                .fabric
-                .set_peer_ni_status(far, up, now);
+            net.core(0).fabric_mut().set_peer_ni_status(far, up, now);
         }
         let less = health(&mut net);
         assert!(less.0 < full.0 && !less.1, "nobody could ping it");
         for _ in 0..2 {
-            net.core(0)
-                .upkeep
-                .traffic
-                .fabric
-                .set_peer_ni_status(far, true, now);
+            net.core(0).fabric_mut().set_peer_ni_status(far, true, now);
             assert_eq!(health(&mut net), full);
         }
         // A report of the status does not restore the health that an administrator took.
         let less = Health::new(500).unwrap();
         net.core(0).set_peer_ni_health(far, less, now).unwrap();
-        net.core(0)
-            .upkeep
-            .traffic
-            .fabric
-            .set_peer_ni_status(far, true, now);
+        net.core(0).fabric_mut().set_peer_ni_status(far, true, now);
         assert!(health(&mut net).0 < full.0);
     }
 }

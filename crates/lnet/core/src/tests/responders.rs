@@ -18,7 +18,7 @@ struct Answer<'a> {
 }
 
 fn offer(net: &mut Net, answer: &Answer<'_>) -> Verdict {
-    let dst_wmd = net.core(0).upkeep.traffic.wire_handles.of(answer.md);
+    let dst_wmd = net.core(0).traffic().wire_handles.of(answer.md);
     let (ni, own) = net.nodes[0].nis[answer.ni];
     let header = Header {
         dest_nid: own,
@@ -97,7 +97,7 @@ fn a_guessed_handle_finds_nothing() {
     let mut net = Net::pair();
     unanswered_get(&mut net, "10.0.0.2@tcp");
     let (ni, dest_nid) = net.nodes[0].nis[0];
-    let handle = net.core(0).upkeep.traffic.wire_handles.of(MdHandle(1));
+    let handle = net.core(0).traffic().wire_handles.of(MdHandle(1));
     for object in (0..1000).chain([handle.object + 1, handle.object - 1]) {
         let header = Header {
             dest_nid,

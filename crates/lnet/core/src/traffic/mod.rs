@@ -17,7 +17,7 @@
 //!    Transmit   sent        header   Verdict   arrived   Resume
 //! ```
 //!
-//! Operations that the node starts for itself are those of [`Upkeep`](crate::upkeep): their events wait in `finished`.
+//! Operations that the node starts for itself are those of [`Upkeep`](crate::upkeep): their events wait in `later`.
 
 pub(in crate::traffic) mod answer;
 pub(in crate::traffic) mod buffers;
@@ -46,7 +46,7 @@ use crate::ground::table::Table;
 use crate::traffic::buffers::Buffers;
 use crate::traffic::fault::Faults;
 use crate::traffic::portals::descriptor::Mds;
-use crate::traffic::portals::lifecycle::Finished;
+use crate::traffic::portals::lifecycle::Later;
 use crate::traffic::portals::table::Portals;
 use crate::traffic::portals::wire_handle::WireHandles;
 use crate::traffic::receive::rx::Rx;
@@ -65,9 +65,8 @@ pub(crate) struct Traffic {
     pub(crate) tx: Table<TxId, Tx>,
     /// Messages that wait for a resend, oldest first.
     pub(crate) resends: VecDeque<TxId>,
-    /// Events of operations that the core itself started, which [`Upkeep::settle`](crate::upkeep::Upkeep::settle)
-    /// handles.
-    pub(crate) finished: VecDeque<Finished>,
+    /// What [`Upkeep::settle`](crate::upkeep::Upkeep::settle) handles after the input.
+    pub(crate) later: VecDeque<Later>,
     pub(crate) faults: Faults,
     pub(crate) pools: Pools,
     pub(crate) hops: Hops,
@@ -88,7 +87,7 @@ impl Traffic {
             rx: Table::default(),
             tx: Table::default(),
             resends: VecDeque::new(),
-            finished: VecDeque::new(),
+            later: VecDeque::new(),
             faults: Faults::new(config.seed),
             pools: Pools::new(config.buffers),
             hops: Hops::default(),

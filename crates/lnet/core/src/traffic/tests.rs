@@ -14,6 +14,7 @@ use crate::ground::timer::Queue;
 use crate::tests::net::config;
 use crate::traffic::Traffic;
 use crate::traffic::portals::descriptor::Owner;
+use crate::traffic::portals::lifecycle::Later;
 use crate::traffic::portals::put_get::{GetRequest, PutRequest, SendHints};
 
 const NOW: Time = Time::from_secs(100);
@@ -88,9 +89,11 @@ fn an_event_of_the_nodes_own_ping_waits_with_its_memory() {
     let started = traffic.start_get(get, hints, timeout, Exact::Always, NOW);
     assert!(started.unwrap().is_none());
 
-    let finished = traffic.finished.pop_front().unwrap();
-    assert_eq!(finished.owner, owner);
-    assert!(finished.event.status.is_err());
+    let Some(Later::Event { owner: of, event }) = traffic.later.pop_front() else {
+        panic!("no event waits")
+    };
+    assert_eq!(of, owner);
+    assert!(event.status.is_err());
     assert!(
         traffic.fabric.ground.outputs.is_empty(),
         "no event of a caller"

@@ -34,7 +34,6 @@ use lnet_types::{Net, Nid, Time};
 use lnet_wire::{NiStatus, PING_BUFFER_MIN};
 use smallvec::SmallVec;
 
-use crate::Health;
 use crate::fabric::gateways::obstacle::RouteFault;
 use crate::fabric::gateways::route::RouteState;
 use crate::fabric::gateways::signs::FIRST_PAUSE;
@@ -42,6 +41,7 @@ use crate::fabric::ni::Ni;
 use crate::fabric::said::Said;
 use crate::ground::event::{Event, EventKind};
 use crate::ground::globals::Globals;
+use crate::ground::health::Health;
 use crate::ground::io::CoreBuffer;
 use crate::ground::md::MdHandle;
 use crate::traffic::portals::descriptor::Owner;

@@ -5,7 +5,7 @@
 
 use crate::ground::event::{Event, EventKind};
 use crate::traffic::portals::descriptor::Owner;
-use crate::traffic::portals::lifecycle::Finished;
+use crate::traffic::portals::lifecycle::Later;
 use crate::upkeep::Upkeep;
 
 impl Upkeep {
@@ -13,17 +13,23 @@ impl Upkeep {
     pub(crate) fn settle(&mut self) {
         loop {
             self.traffic.refresh_ping_info();
-            let Some(Finished { owner, event }) = self.traffic.finished.pop_front() else {
-                return;
-            };
-            self.finish(owner, &event);
-            if let Some(buffer) = owner.buffer() {
-                self.traffic.release_buffer(buffer);
+            match self.traffic.later.pop_front() {
+                None => return,
+                Some(Later::Event { owner, event }) => {
+                    self.event_happened(owner, &event);
+                    if let Some(buffer) = owner.buffer() {
+                        self.traffic.release_buffer(buffer);
+                    }
+                }
+                Some(Later::Ack(origin, ack)) => {
+                    let now = self.traffic.fabric.ground.latest;
+                    self.traffic.acknowledge(&origin, ack, now);
+                }
             }
         }
     }
 
-    fn finish(&mut self, owner: Owner, event: &Event) {
+    fn event_happened(&mut self, owner: Owner, event: &Event) {
         let now = self.traffic.fabric.ground.latest;
         match owner {
             Owner::User | Owner::PingTarget(_) => {}

@@ -53,10 +53,7 @@ fn a_gateway_that_cannot_be_pinged_is_dead_after_the_timer_that_pinged_it() {
     upkeep.tick(NOW);
     let known = upkeep.traffic.fabric.routes.gateway(gateway).unwrap();
     assert!(!known.alive);
-    assert!(
-        upkeep.traffic.finished.is_empty(),
-        "nothing is left to settle"
-    );
+    assert!(upkeep.traffic.later.is_empty(), "nothing is left to settle");
     let outputs = &upkeep.traffic.fabric.ground.outputs;
     let said = |output: &Output| matches!(output, Output::Gateway { alive: false, .. });
     assert_eq!(outputs.iter().filter(|output| said(output)).count(), 1);

@@ -229,7 +229,7 @@ impl Criterion {
     pub(in crate::fabric) fn shown(self, key: u64) -> i64 {
         match self {
             Self::Health | Self::PeerNetHealth | Self::LocalNetHealth => {
-                i64::from(crate::Health::MAX.value()) - key.cast_signed()
+                i64::from(crate::ground::health::Health::MAX.value()) - key.cast_signed()
             }
             Self::Credits => super::contest::credits_of(key),
             Self::Priority | Self::PeerNetPriority | Self::LocalNetPriority | Self::Preference

@@ -90,7 +90,7 @@ impl Bench {
     }
 
     pub(super) fn set(&mut self, change: fn(&mut Globals)) {
-        let mut globals = self.core.upkeep.traffic.fabric.ground.config.globals;
+        let mut globals = self.core.ground().config.globals;
         change(&mut globals);
         self.core.set_globals(globals, self.now);
     }
@@ -121,96 +121,39 @@ impl Bench {
     }
 
     pub(super) fn ni(&mut self, text: &str) -> &mut crate::fabric::ni::Ni {
-        let id = self
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .nis
-            .by_nid(nid(text))
-            .unwrap()
-            .id;
-        self.core.upkeep.traffic.fabric.nis.get_mut(id).unwrap()
+        let id = self.core.fabric().nis.by_nid(nid(text)).unwrap().id;
+        self.core.fabric_mut().nis.get_mut(id).unwrap()
     }
 
     pub(super) fn peer_ni(&mut self, nid: Nid) -> &mut crate::fabric::peer::PeerNi {
-        self.core
-            .upkeep
-            .traffic
-            .fabric
-            .peers
-            .by_nid_mut(nid)
-            .unwrap()
+        self.core.fabric_mut().peers.by_nid_mut(nid).unwrap()
     }
 
     /// Sets the health of a local or a peer interface, without recovery.
     pub(super) fn set_health(&mut self, text: &str, value: u16) {
         let health = Health::new(value).unwrap();
-        match self
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .nis
-            .by_nid(nid(text))
-            .map(|ni| ni.id)
-        {
-            Some(id) => {
-                self.core
-                    .upkeep
-                    .traffic
-                    .fabric
-                    .nis
-                    .get_mut(id)
-                    .unwrap()
-                    .health = health
-            }
+        match self.core.fabric().nis.by_nid(nid(text)).map(|ni| ni.id) {
+            Some(id) => self.core.fabric_mut().nis.get_mut(id).unwrap().health = health,
             None => {
-                let id = self
-                    .core
-                    .upkeep
-                    .traffic
-                    .fabric
-                    .peers
-                    .id_of(nid(text))
-                    .unwrap();
-                self.core.upkeep.traffic.fabric.peers.set_health(id, health);
+                let id = self.core.fabric().peers.id_of(nid(text)).unwrap();
+                self.core.fabric_mut().peers.set_health(id, health);
             }
         }
     }
 
     pub(super) fn health(&self, text: &str) -> u16 {
-        let value = match self.core.upkeep.traffic.fabric.nis.by_nid(nid(text)) {
+        let value = match self.core.fabric().nis.by_nid(nid(text)) {
             Some(ni) => ni.health,
-            None => {
-                self.core
-                    .upkeep
-                    .traffic
-                    .fabric
-                    .peers
-                    .by_nid(nid(text))
-                    .unwrap()
-                    .health
-            }
+            None => self.core.fabric().peers.by_nid(nid(text)).unwrap().health,
         };
         value.value()
     }
 
     /// Returns whether a local or a peer interface is in recovery.
     pub(super) fn in_recovery(&self, text: &str) -> bool {
-        let recovery = match self.core.upkeep.traffic.fabric.nis.by_nid(nid(text)) {
+        let recovery = match self.core.fabric().nis.by_nid(nid(text)) {
             Some(ni) => &ni.recovery,
-            None => {
-                &self
-                    .core
-                    .upkeep
-                    .traffic
-                    .fabric
-                    .peers
-                    .by_nid(nid(text))
-                    .unwrap()
-                    .recovery
-            }
+            None => &self.core.fabric().peers.by_nid(nid(text)).unwrap().recovery,
         };
         recovery.at.is_some()
     }
@@ -225,15 +168,7 @@ impl Bench {
     }
 
     pub(super) fn use_credits(&mut self, text: &str, credits: u32) {
-        if self
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .nis
-            .by_nid(nid(text))
-            .is_some()
-        {
+        if self.core.fabric().nis.by_nid(nid(text)).is_some() {
             let ni = self.ni(text);
             ni.credits.set_held(ni.credits.demand() + credits);
         } else {
@@ -363,14 +298,7 @@ impl Bench {
     }
 
     pub(super) fn pair(&self, transmit: &Transmit) -> (String, String) {
-        let ni = self
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .nis
-            .get(transmit.ni)
-            .unwrap();
+        let ni = self.core.fabric().nis.get(transmit.ni).unwrap();
         (ni.nid.to_string(), transmit.to.nid.to_string())
     }
 

@@ -225,9 +225,7 @@ fn b2d_without_a_live_gateway_for_that_interface_design_takes_another_one() {
         let (_, hop) = bench.carry(FAR1);
         bench
             .core
-            .upkeep
-            .traffic
-            .fabric
+            .fabric_mut()
             .routes
             .gateway_mut(nid(&hop))
             .unwrap()

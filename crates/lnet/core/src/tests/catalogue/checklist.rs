@@ -45,14 +45,7 @@ fn w5_the_transaction_timeout_cancels_a_resend() {
     net.run();
     let transmit = net.nodes[0].kept.pop_front().unwrap();
     // The resend gets no credit until the transaction times out.
-    let other = net
-        .core(0)
-        .upkeep
-        .traffic
-        .fabric
-        .peers
-        .by_nid_mut(peer[1])
-        .unwrap();
+    let other = net.core(0).fabric_mut().peers.by_nid_mut(peer[1]).unwrap();
     other.credits.set_held(8);
     net.core(0)
         .sent(transmit.tx, MessageStatus::LocalDropped, now);
@@ -68,14 +61,7 @@ fn w5_the_transaction_timeout_cancels_a_resend() {
     let timeout = (EventKind::Timeout, Err(Errno::ETIMEDOUT), false);
     let cancelled = (EventKind::Send, Err(Errno::ECANCELED), true);
     assert_eq!(ends, [timeout, cancelled]);
-    let other = net
-        .core(0)
-        .upkeep
-        .traffic
-        .fabric
-        .peers
-        .by_nid_mut(peer[1])
-        .unwrap();
+    let other = net.core(0).fabric_mut().peers.by_nid_mut(peer[1]).unwrap();
     other.credits.set_held(0);
     net.advance(Duration::from_secs(1));
     assert!(

@@ -154,9 +154,7 @@ fn a_dead_route_is_told_as_such() {
     bench.route("tcp5", GATEWAY, None, 0);
     bench
         .core
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .routes
         .gateway_mut(nid(GATEWAY))
         .unwrap()

@@ -283,28 +283,9 @@ pub(super) fn t_h25_without_sensitivity_nothing_changes_and_nothing_recovers() {
         ..net::globals()
     };
     bench.core.change_globals(globals, bench.now).unwrap();
+    assert_eq!(bench.core.ground().config.globals.retry_count, 0);
     assert_eq!(
-        bench
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .retry_count,
-        0
-    );
-    assert_eq!(
-        bench
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .ground
-            .config
-            .globals
-            .lnd_timeout(),
+        bench.core.ground().config.globals.lnd_timeout(),
         Duration::from_secs(149)
     );
     for status in MessageStatus::ALL.into_iter().skip(1) {
@@ -324,10 +305,10 @@ pub(super) fn t_h26_without_retries_nothing_is_sent_again_and_none_has_failed() 
 /// Returns the result of a change of the parameters.
 fn changed(from: fn(&mut Globals), to: fn(&mut Globals)) -> Result<Globals, ConfigError> {
     let mut bench = Bench::new(&[N1]).with(from);
-    let mut globals = bench.core.upkeep.traffic.fabric.ground.config.globals;
+    let mut globals = bench.core.ground().config.globals;
     to(&mut globals);
     bench.core.change_globals(globals, bench.now)?;
-    Ok(bench.core.upkeep.traffic.fabric.ground.config.globals)
+    Ok(bench.core.ground().config.globals)
 }
 
 #[test]
@@ -424,7 +405,7 @@ pub(super) fn t_h32_response_tracking_decides_what_is_waited_for() {
     ] {
         let timeouts = |start: fn(&mut Net)| {
             let mut net = swallowed();
-            let mut globals = net.core(0).upkeep.traffic.fabric.ground.config.globals;
+            let mut globals = net.core(0).ground().config.globals;
             globals.response_tracking = setting;
             let now = net.now;
             net.core(0).set_globals(globals, now);
@@ -501,31 +482,15 @@ pub(super) fn t_h34_a_message_that_fails_twice_and_then_works_has_one_send_event
     bench.peer(&[P1, P2, "10.0.1.3@tcp"]);
     let (md, first) = with_md(&mut bench);
     let second = bench.retried(&first, MessageStatus::LocalDropped);
-    assert!(
-        bench
-            .core
-            .upkeep
-            .traffic
-            .mds
-            .get(md)
-            .is_some_and(|md| !md.dead)
-    );
+    assert!(bench.core.traffic().mds.get(md).is_some_and(|md| !md.dead));
     let third = bench.retried(&second, MessageStatus::RemoteDropped);
-    assert!(
-        bench
-            .core
-            .upkeep
-            .traffic
-            .mds
-            .get(md)
-            .is_some_and(|md| !md.dead)
-    );
+    assert!(bench.core.traffic().mds.get(md).is_some_and(|md| !md.dead));
     assert_eq!(third.payload, first.payload, "the same memory");
     bench.core.sent(third.tx, MessageStatus::Ok, bench.now);
     assert_eq!(bench.step(), Step::Ended(Ok(())));
     assert!(bench.events.is_empty(), "exactly one event");
     assert_eq!(resends(&bench), (2, 1, 0));
-    assert!(bench.core.upkeep.traffic.mds.get(md).is_none());
+    assert!(bench.core.traffic().mds.get(md).is_none());
 }
 
 #[test]

@@ -221,9 +221,7 @@ pub(super) fn t_u20_a_preferred_router_is_used_while_it_lives() {
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
     bench
         .core
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .routes
         .gateway_mut(nid(R1))
         .unwrap()
@@ -587,14 +585,7 @@ fn a_question_about_a_stranger_is_answered_by_the_rules() {
         let choice = bench.core.choose(&SendQuery::to(nid(FAR))).unwrap();
         assert_eq!(choice.next_hop, nid(gateway));
         assert!(
-            bench
-                .core
-                .upkeep
-                .traffic
-                .fabric
-                .peers
-                .by_nid(nid(FAR))
-                .is_none(),
+            bench.core.fabric().peers.by_nid(nid(FAR)).is_none(),
             "nothing has changed"
         );
     }

@@ -73,14 +73,7 @@ pub(super) fn t_h15_a_peer_that_answers_is_well_after_one_answer_a_step() {
     net.run();
     let (now, peer) = (net.now, nid("10.0.0.2@tcp"));
     let health = |net: &mut Net| {
-        let peer_ni = net
-            .core(0)
-            .upkeep
-            .traffic
-            .fabric
-            .peers
-            .by_nid(peer)
-            .unwrap();
+        let peer_ni = net.core(0).fabric().peers.by_nid(peer).unwrap();
         (peer_ni.health.value(), peer_ni.recovery.at.is_some())
     };
     net.core(0)
@@ -249,7 +242,7 @@ fn all_ill() -> Bench {
 #[test]
 pub(super) fn without_sensitivity_recovery_ends_and_with_it_goes_on() {
     let mut bench = all_ill();
-    let globals = bench.core.upkeep.traffic.fabric.ground.config.globals;
+    let globals = bench.core.ground().config.globals;
     let off = Globals {
         health_sensitivity: 0,
         ..globals

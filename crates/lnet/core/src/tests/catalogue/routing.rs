@@ -233,9 +233,7 @@ pub(super) fn t_r10_a_router_counts_what_it_drops_for_a_peer_that_is_gone() {
     }
     let dropped = net
         .core(1)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric()
         .peers
         .by_nid(nid("10.1.0.2@tcp1"))
         .unwrap()
@@ -438,15 +436,8 @@ pub(super) fn t_r22_the_better_priority_is_used_while_it_lives() {
     bench.route("tcp5", R1, None, 1);
     bench.route("tcp5", R2, None, 0);
     assert_eq!(bench.hops(3, FAR), [R2; 3]);
-    bench
-        .core
-        .upkeep
-        .traffic
-        .fabric
-        .routes
-        .gateway_mut(nid(R2))
-        .unwrap()
-        .alive = false;
+    let routes = &mut bench.core.fabric_mut().routes;
+    routes.gateway_mut(nid(R2)).unwrap().alive = false;
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
 }
 
@@ -541,15 +532,8 @@ pub(super) fn t_r27_what_comes_through_a_router_that_is_not_ours_is_dropped() {
 pub(super) fn t_r28_a_message_through_a_dead_gateway_revives_it_at_once() {
     let mut bench = two_gateways();
     for gateway in [R1, R2] {
-        bench
-            .core
-            .upkeep
-            .traffic
-            .fabric
-            .routes
-            .gateway_mut(nid(gateway))
-            .unwrap()
-            .alive = false;
+        let routes = &mut bench.core.fabric_mut().routes;
+        routes.gateway_mut(nid(gateway)).unwrap().alive = false;
     }
     assert_eq!(bench.refused(None, FAR), Errno::EHOSTUNREACH);
     bench.hear_from(FAR, R1, N1);
@@ -627,16 +611,7 @@ pub(super) fn t_r28_the_interfaces_of_a_dead_gateway_are_down_and_those_towards_
     net.core(0).add_peer(gateway[0], &gateway, false).unwrap();
     seconds(&mut net, 20);
     let up = |net: &mut Net| {
-        gateway.map(|nid| {
-            net.core(0)
-                .upkeep
-                .traffic
-                .fabric
-                .peers
-                .by_nid(nid)
-                .unwrap()
-                .status_up
-        })
+        gateway.map(|nid| net.core(0).fabric().peers.by_nid(nid).unwrap().status_up)
     };
     assert_eq!(up(&mut net), [true, true]);
     net.nodes[1].alive = false;
@@ -644,9 +619,7 @@ pub(super) fn t_r28_the_interfaces_of_a_dead_gateway_are_down_and_those_towards_
     assert_eq!(up(&mut net), [false, false]);
     let now = net.now;
     net.core(0)
-        .upkeep
-        .traffic
-        .fabric
+        .fabric_mut()
         .revive_gateway(gateway[0], net_of("tcp1"), now);
     assert_eq!(up(&mut net), [true, true]);
     assert!(route_alive(&mut net, 0));

@@ -197,9 +197,7 @@ fn t_s29_design_a_given_source_that_is_down_fails() {
     assert!(
         bench
             .core
-            .upkeep
-            .traffic
-            .fabric
+            .fabric()
             .peers
             .by_nid(nid("10.0.7.7@tcp"))
             .is_none()
@@ -293,7 +291,7 @@ pub(super) fn t_s37_a_node_without_or_with_one_interface_pings_itself_and_keeps_
         let mut net = Net::new();
         net.add(nids);
         let md = net.bind(0, &[0; 272], 2);
-        let spec = net.core(0).upkeep.traffic.mds.get_mut(md).unwrap();
+        let spec = net.core(0).traffic_mut().mds.get_mut(md).unwrap();
         spec.spec.options = MdOptions::TRUNCATE;
         let get = GetRequest {
             md,

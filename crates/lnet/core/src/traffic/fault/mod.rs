@@ -19,13 +19,15 @@ use std::collections::BTreeMap;
 
 use lnet_types::Nid;
 use lnet_wire::{Header, MessageType};
-use pace::Beat;
 
+use self::pace::Beat;
+pub(in crate::traffic) use self::pace::Draw;
+pub use self::pace::Pace;
+pub use self::rule::{
+    DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter,
+};
 use crate::ground::io::TxId;
 use crate::ground::status::MessageStatus;
-pub(in crate::traffic) use pace::Draw;
-pub use pace::Pace;
-pub use rule::{DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter};
 
 /// A rule with its present state and counts.
 #[derive(Debug)]

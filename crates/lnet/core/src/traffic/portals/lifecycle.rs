@@ -1,7 +1,7 @@
 //! The end of operations and descriptors: events, unlinking, overdue responses.
 
 use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::MessageType;
+use lnet_wire::{Header, MessageType};
 
 use crate::ground::event::{Errno, Event, EventKind};
 use crate::ground::io::Output;
@@ -11,49 +11,21 @@ use crate::ground::timer::Timer;
 use crate::traffic::Traffic;
 use crate::traffic::portals::descriptor::{Md, Owner};
 use crate::traffic::portals::responses::Tracked;
+use crate::traffic::receive::rx::Origin;
 use crate::traffic::send::tx::End;
 
-/// The event of an operation that the core itself started.
+/// What waits until an input is handled, because it may start further operations.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) owner: Owner,
-    pub(crate) event: Event,
-}
-
-/// Returns whether to track the response: the descriptor's options decide, then the node's setting.
-/// Operations of the core are always tracked.
-// [RESEND-35]
-fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
-    let by_node = match operation {
-        MessageType::Get => setting & 1 != 0,
-        _ => setting & 2 != 0,
-    };
-    let options = md.spec.options;
-    md.owner != Owner::User
-        || !options.contains(MdOptions::NO_TRACK_RESPONSE)
-            && (options.contains(MdOptions::TRACK_RESPONSE) || by_node)
-}
-
-/// Returns an event that no message caused.
-fn bare_event(kind: EventKind, md: MdHandle, user: u64) -> Event {
+pub(crate) enum Later {
+    /// The event of an operation that the core itself started, or of a push of a peer.
     Event {
-        kind,
-        md,
-        user,
-        status: Ok(()),
-        unlinked: false,
-        target: ProcessId::ANY,
-        initiator: ProcessId::ANY,
-        source: ProcessId::ANY,
-        sender: Nid::ANY,
-        message_type: None,
-        portal: 0,
-        match_bits: 0,
-        rlength: 0,
-        mlength: 0,
-        offset: 0,
-        hdr_data: 0,
-    }
+        /// The owner of the descriptor, whose memory is kept for the event.
+        owner: Owner,
+        /// The event.
+        event: Event,
+    },
+    /// The ACK to a push of a peer. As in kernels, it follows what the push causes.
+    Ack(Origin, Header),
 }
 
 impl Traffic {
@@ -101,7 +73,7 @@ impl Traffic {
                 if let Some(buffer) = owner.buffer() {
                     self.buffers.retain(buffer);
                 }
-                self.finished.push_back(Finished { owner, event });
+                self.later.push_back(Later::Event { owner, event });
             }
         }
     }
@@ -235,5 +207,41 @@ impl Traffic {
         event.match_bits = tracked.match_bits;
         self.deliver(owner, event);
         self.unlink_md(handle, Err(Errno::ETIMEDOUT), now);
+    }
+}
+
+/// Returns whether to track the response: the descriptor's options decide, then the node's setting.
+/// Operations of the core are always tracked.
+// [RESEND-35]
+fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
+    let by_node = match operation {
+        MessageType::Get => setting & 1 != 0,
+        _ => setting & 2 != 0,
+    };
+    let options = md.spec.options;
+    md.owner != Owner::User
+        || !options.contains(MdOptions::NO_TRACK_RESPONSE)
+            && (options.contains(MdOptions::TRACK_RESPONSE) || by_node)
+}
+
+/// Returns an event that no message caused.
+fn bare_event(kind: EventKind, md: MdHandle, user: u64) -> Event {
+    Event {
+        kind,
+        md,
+        user,
+        status: Ok(()),
+        unlinked: false,
+        target: ProcessId::ANY,
+        initiator: ProcessId::ANY,
+        source: ProcessId::ANY,
+        sender: Nid::ANY,
+        message_type: None,
+        portal: 0,
+        match_bits: 0,
+        rlength: 0,
+        mlength: 0,
+        offset: 0,
+        hdr_data: 0,
     }
 }

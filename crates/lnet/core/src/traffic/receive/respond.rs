@@ -14,6 +14,7 @@ use crate::ground::md::MdOptions;
 use crate::ground::status::MessageStatus;
 use crate::traffic::Traffic;
 use crate::traffic::portals::descriptor::Owner;
+use crate::traffic::portals::lifecycle::Later;
 use crate::traffic::receive::rx::Origin;
 use crate::traffic::send::tx::{Outgoing, Work};
 
@@ -34,21 +35,27 @@ impl Traffic {
             }
             Err(status) => event.status = Err(status.result().err().unwrap_or(Errno::EIO)),
         }
+        let md = self.mds.get(event.md);
+        let is_own = md.is_some_and(|md| md.owner != Owner::User);
         // The event comes first, so that its receiver has the payload before the initiator receives the ACK.
         self.complete_operation(event);
-        if let Some(ack) = ack.filter(|_| result.is_ok()) {
-            self.respond(
-                origin,
-                Outgoing {
-                    header: ack,
-                    payload: None,
-                    work: Work::Ack,
-                    owner: Owner::User,
-                    named: None,
-                },
-                now,
-            );
+        match ack.filter(|_| result.is_ok()) {
+            Some(ack) if is_own => self.later.push_back(Later::Ack(origin.clone(), ack)),
+            Some(ack) => self.acknowledge(origin, ack, now),
+            None => {}
         }
+    }
+
+    /// Sends an ACK.
+    pub(crate) fn acknowledge(&mut self, origin: &Origin, ack: Header, now: Time) {
+        let message = Outgoing {
+            header: ack,
+            payload: None,
+            work: Work::Ack,
+            owner: Owner::User,
+            named: None,
+        };
+        self.respond(origin, message, now);
     }
 
     fn count_arrival(&mut self, origin: &Origin) {

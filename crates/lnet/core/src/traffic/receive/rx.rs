@@ -66,7 +66,7 @@ impl Rx {
 
 /// The origin of a message, and its header.
 #[derive(Clone, Debug)]
-pub(in crate::traffic) struct Origin {
+pub(crate) struct Origin {
     pub(in crate::traffic) ni: NiId,
     pub(in crate::traffic) from: ProcessId,
     pub(in crate::traffic) header: Header,

@@ -69,7 +69,11 @@ fn landing(buffer: RouterBuffer, length: u32) -> Landing {
 }
 
 impl Traffic {
-    pub(crate) fn set_router_buffers(&mut self, buffers: crate::RouterBuffers, _now: Time) {
+    pub(crate) fn set_router_buffers(
+        &mut self,
+        buffers: crate::ground::config::RouterBuffers,
+        _now: Time,
+    ) {
         self.fabric.ground.config.buffers = buffers;
         self.pools.resize(buffers);
         for pool in RouterPool::ALL {

@@ -15,6 +15,7 @@ use crate::ground::status::DropReason;
 use crate::ground::timer::Timer;
 use crate::traffic::portals::calls::PortalError;
 use crate::traffic::portals::descriptor::Owner;
+use crate::traffic::portals::lifecycle::Later;
 use crate::traffic::portals::put_get::{GetRequest, PutRequest, SendHints, Waiting};
 use crate::traffic::send::tx::{End, SendStage, Tx};
 use crate::upkeep::Upkeep;
@@ -124,11 +125,16 @@ impl Upkeep {
             return;
         };
         for md in known.ping.into_iter().chain(known.push) {
-            let mut events = self.traffic.finished.iter_mut();
-            let event = events.find(|finished| finished.event.md == md);
-            let owners = event.map(|finished| &mut finished.owner);
+            let owners = self
+                .traffic
+                .later
+                .iter_mut()
+                .filter_map(|later| match later {
+                    Later::Event { owner, event } if event.md == md => Some(owner),
+                    _ => None,
+                });
             let descriptor = self.traffic.mds.get_mut(md).map(|md| &mut md.owner);
-            for owner in owners.into_iter().chain(descriptor) {
+            for owner in owners.chain(descriptor) {
                 if let Owner::Discovery(_, of) | Owner::Push(_, of) = owner {
                     *of = name;
                 }
