@@ -10,7 +10,6 @@ use lnet_wire::{
 };
 
 use super::net::{Net, any_me, nid, open_md};
-use crate::traffic::Traffic;
 use crate::*;
 
 pub(super) const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
@@ -444,15 +443,14 @@ fn a_peer_that_pushes_without_end_and_changes_its_name_each_time_costs_a_bounded
     let mut net = rails();
     net.put(0, b"hello", true, B[0]);
     net.run();
-    let sizes = |traffic: &Traffic| (traffic.mds.len(), traffic.buffers.len());
-    let before = sizes(net.core(0).traffic());
+    let before = net.core(0).census();
     for round in 0..500_u32 {
         let mut nids = B.map(nid);
         nids.rotate_left(round as usize % 2);
         push(&mut net, 0, B[0], &info(multi_rail(), 10 + round, &nids));
     }
     net.advance(Duration::from_secs(400));
-    assert_eq!(sizes(net.core(0).traffic()), before);
+    assert_eq!(net.core(0).census(), before);
     assert_eq!(nids_of(&mut net, 0, B[0]).len(), 2);
     net.assert_at_rest();
 }
