@@ -553,10 +553,31 @@ fn is_regular(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file())
 }
 
+/// The number of bytes after which `limited` examines what it has read.
+const BLOCK: u64 = 1 << 20;
+
+/// The longest character has four bytes.
+const CHARACTER_MAX: usize = 4;
+
+/// Reads text block by block, so that a source that is no text is refused at its first such block.
 fn limited(source: impl Read, limit: u64) -> io::Result<String> {
-    let mut text = String::new();
-    source.take(limit + 1).read_to_string(&mut text)?;
-    Ok(text)
+    let mut source = source.take(limit + 1);
+    let (mut text, mut rest) = (String::new(), Vec::new());
+    loop {
+        let count = source.by_ref().take(BLOCK).read_to_end(&mut rest)?;
+        let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let length = valid.len();
+        text.push_str(valid);
+        rest.drain(..length);
+        // A block may end inside a character.
+        if rest.len() >= CHARACTER_MAX || (count == 0 && !rest.is_empty()) {
+            let why = "stream did not contain valid UTF-8";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        if count == 0 {
+            return Ok(text);
+        }
+    }
 }
 
 /// How long `while_waiting` waits before it prints a message.
@@ -590,6 +611,27 @@ mod tests {
         let error = anyhow::Error::new(error).context("cannot ask the node");
         let code = format!("{:?}", report("finerail", &error));
         assert_eq!(code, format!("{:?}", ExitCode::from(BAD_INPUT)));
+    }
+
+    #[test]
+    fn a_source_that_is_no_text_is_refused_at_its_first_block() {
+        let mut endless = io::repeat(0xff).take(1 << 30);
+        let error = limited(&mut endless, 1 << 30).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert!(endless.limit() >= (1 << 30) - 2 * BLOCK);
+    }
+
+    #[test]
+    fn characters_on_the_border_of_two_blocks_are_read_and_those_that_are_cut_are_refused() {
+        for before in BLOCK - 4..=BLOCK {
+            let text = "a".repeat(before as usize) + "😀é";
+            assert_eq!(limited(text.as_bytes(), 2 * BLOCK).unwrap(), text);
+            let cut = &text.as_bytes()[..text.len() - 1];
+            assert!(limited(cut, 2 * BLOCK).is_err(), "{before}");
+        }
+        // One byte more than the limit tells that a text is too long.
+        assert_eq!(limited(&b"abcd"[..], 2).unwrap(), "abc");
+        assert_eq!(limited(&b""[..], 2).unwrap(), "");
     }
 
     #[test]

@@ -306,3 +306,45 @@ fn hostile_files_are_rejected_with_a_line_and_in_bounded_time() {
         ended.err
     );
 }
+
+#[test]
+fn an_endless_source_that_is_no_text_is_refused_soon() {
+    let ended = fgr(&["import", "slurm", "/dev/urandom"]).expect_code(2);
+    assert!(
+        ended.err.contains("cannot read /dev/urandom"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn an_error_of_a_tunable_names_the_option_and_the_key() {
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().join("configs");
+    for (option, given, wanted) in [
+        (
+            "--client-tunables",
+            "conns_per_peer=1000",
+            "tunables of gni101: invalid value '1000' for key 'conns_per_peer'",
+        ),
+        (
+            "--server-tunables",
+            "credits=8,credits=9",
+            "'credits' is given twice; remove one of them",
+        ),
+    ] {
+        let machine = "synthetic:6x8x4:2x3x1";
+        let out = out.to_str().unwrap();
+        let ended = fgr(&["config", "--machine", machine, option, given, "-o", out]).expect_code(2);
+        let said = ended
+            .err
+            .lines()
+            .find(|line| line.starts_with("finerail: "))
+            .unwrap();
+        assert!(
+            said.starts_with(&format!("finerail: {option}: ")) && said.contains(wanted),
+            "{said}"
+        );
+        assert!(!said.contains("line "), "{said}");
+    }
+}

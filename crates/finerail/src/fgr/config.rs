@@ -170,10 +170,12 @@ impl SchemeArgs {
         let mut site = Site::new(machine, plan, &self.scheme(), &servers)?;
         let is_behind = |net: Net| machine.nets.iter().any(|entry| entry.net == net);
         if let Some(tunables) = &self.client_tunables {
-            site.tune(tunables, |net| !is_behind(net))?;
+            let tuned = site.tune(tunables, |net| !is_behind(net));
+            tuned.context("--client-tunables")?;
         }
         if let Some(tunables) = &self.server_tunables {
-            site.tune(tunables, is_behind)?;
+            let tuned = site.tune(tunables, is_behind);
+            tuned.context("--server-tunables")?;
         }
         Ok(site)
     }

@@ -131,6 +131,12 @@ fn cabinet(name: &str) -> Option<&str> {
     is_cabinet.then(|| &name[..=end])
 }
 
+/// Returns the blade in a name of such a form: `c12-3c1s4`.
+pub(crate) fn blade(name: &str) -> Option<&str> {
+    cabinet(name)?;
+    Some(&name[..name.rfind('n')?])
+}
+
 /// The part of a fabric that a vertex belongs to: a group, a leaf, or a plane of the first dimension.
 fn area(fabric: &Fabric, vertex: Vertex) -> String {
     match fabric {
@@ -156,6 +162,9 @@ mod tests {
         assert_eq!(cabinet("x1000c0s4b0n1"), Some("x1000"));
         for other in ["cn1", "c12", "node7", "x", "c1-2x"] {
             assert_eq!(cabinet(other), None, "{other}");
+            assert_eq!(blade(other), None, "{other}");
         }
+        assert_eq!(blade("c12-3c1s4n2"), Some("c12-3c1s4"));
+        assert_eq!(blade("x1000c0s4b0n1"), Some("x1000c0s4b0"));
     }
 }

@@ -264,7 +264,7 @@ fn wrong_descriptions_are_rejected_with_their_lines() {
         ),
         (
             "site: a\ngroups:\n  - {nodes: r1, role: client, on: [{net: tcp, first: 10.0.0.1, interface: e, rate: 1, tunables: {nonsense: 1}}]}\n",
-            "a:3: on: ",
+            "a:3: on: 'invalid key 'nonsense''",
         ),
     ];
     for (text, wanted) in cases {

@@ -255,6 +255,10 @@ fn nets_have_the_given_tunables_in_both_forms_and_refuse_those_of_other_lnds() {
     let refused = site.tune(&given.parse().unwrap(), |net| !is_behind(net));
     let text = refused.unwrap_err().to_string();
     assert!(text.starts_with("tunables of tcp101: "), "{text}");
+    assert!(
+        text.contains("peercredits_hiw") && !text.contains("line "),
+        "{text}"
+    );
     for wrong in ["", "credits", "credits=-1", "credits=1,,", "a b=1"] {
         assert!(wrong.parse::<NetTunables>().is_err(), "{wrong}");
     }

@@ -107,6 +107,92 @@ fn each_usable_policy_is_a_point_of_both_fronts_for_pointer_and_keyboard() {
     }
 }
 
+/// The plan that `nearest` makes here loads a router with more than twice the mean, as no other drawn one does.
+#[test]
+fn the_plan_of_the_report_is_a_point_of_both_fronts_and_what_is_not_drawn_is_named() {
+    let machine = preset("lumi").unwrap().unwrap();
+    let study = study(&machine, Policy::Nearest { by: Metric::Cost });
+    let page = html(&machine, &study, "finerail fgr report");
+    let own = study.comparisons().iter().find(|row| row.is_this).unwrap();
+    assert!(own.result.as_ref().unwrap().0.balance() > 2.0);
+    assert_eq!(page.matches("<g class=\"point this\"").count(), 2);
+    let left_out = page.split("Not drawn").nth(1).unwrap();
+    assert!(
+        left_out
+            .split("</figcaption>")
+            .next()
+            .unwrap()
+            .contains(": nearest by hops")
+    );
+    // Every drawn point lies between the axes.
+    for circle in page.split("<g class=\"point").skip(1) {
+        let y = circle
+            .split("cy=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        assert!(
+            (12.0..=200.0).contains(&y.parse::<f64>().unwrap()),
+            "{circle:.200}"
+        );
+    }
+}
+
+#[test]
+fn a_dragonflys_report_has_a_row_of_cool_that_keeps_its_limit() {
+    let machine = preset("lumi").unwrap().unwrap();
+    let study = study(&machine, Policy::Balanced { by: Metric::Cost });
+    let row = |name: &str| {
+        study
+            .comparisons()
+            .iter()
+            .find(|row| row.name.starts_with(name))
+            .unwrap()
+    };
+    let heat = |name: &str| {
+        let figures = &row(name).result.as_ref().unwrap().0;
+        figures.write.max.max(figures.read.max)
+    };
+    assert_eq!(row("cool").name, "cool, up to 3");
+    assert!(
+        heat("cool") <= 3.0 && heat("balanced by cost") > 4.0,
+        "{}",
+        heat("cool")
+    );
+}
+
+#[test]
+fn a_list_of_places_that_is_cut_says_so() {
+    let machine = preset("frontier").unwrap().unwrap();
+    let study = study(&machine, Policy::Flat);
+    let page = html(&machine, &study, "finerail fgr report");
+    let words = page.split("Group G1: 16 modules in group ").nth(1).unwrap();
+    let words = words.split('.').next().unwrap();
+    assert_eq!(words.split(", ").count(), 12, "{words}");
+    assert!(words.ends_with(" and 4 more"), "{words}");
+}
+
+#[test]
+fn hot_links_of_a_torus_have_names_at_both_ends() {
+    if let Some(machine) = titan_machine() {
+        let page = page(&machine, Policy::STRICT);
+        let links = page
+            .split("id=\"links\"")
+            .nth(1)
+            .unwrap()
+            .split("</table>")
+            .next()
+            .unwrap();
+        for row in links.split("<tr>").skip(2) {
+            assert!(row.contains("+ → c") || row.contains("- → c"), "{row}");
+            assert!(row.matches("(").count() == 2, "{row}");
+        }
+        assert!(links.contains("Z+ → c"), "{links}");
+    }
+}
+
 #[test]
 fn the_machine_is_drawn_in_three_projections_with_its_hottest_links() {
     let page = page(&mini(), Policy::STRICT);

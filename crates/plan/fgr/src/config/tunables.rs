@@ -69,7 +69,11 @@ impl NetTunables {
             net: net.net,
             reason,
         };
-        let read = lnet_config::parse(&text).map_err(|error| refused(shown(&error.to_string())))?;
+        // The user has not seen the document, so the place in it is left out.
+        let read = lnet_config::parse(&text).map_err(|error| {
+            let problem = error.problem();
+            refused(format!("{problem}; {}", problem.help()))
+        })?;
         let given = read.nets.into_iter().flat_map(|net| net.nis).next();
         let given = given.ok_or_else(|| refused("none".to_owned()))?;
         for ni in &mut net.nis {

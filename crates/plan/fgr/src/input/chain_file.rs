@@ -30,7 +30,7 @@ use crate::config::NodeRole;
 use crate::input::fields::{Fields, items, parse, text};
 use crate::input::yaml::{self, Node, Value};
 use crate::input::{fits, hosts, is_file_name};
-use crate::problem::{InputError, Problems, Reason, shown};
+use crate::problem::{InputError, Problems, Reason};
 
 /// Most nodes of a site.
 const MAX_NODES: usize = 1 << 22;
@@ -239,7 +239,7 @@ fn net_config(
             problems.value(
                 line,
                 "on",
-                &shown(&error.to_string()),
+                &error.problem().to_string(),
                 "a net that can be configured",
             );
             None

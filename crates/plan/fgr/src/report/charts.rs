@@ -34,8 +34,8 @@ pub(super) fn fronts(study: &Study) -> Vec<Picture> {
     );
     jobs.words = format!(
         "Policies by mean cost (to the right, logarithmic) and by the share of the routers' bandwidth that a job of \
-         {} consecutive nodes can use (upwards). The line joins those that no other one beats in both.",
-        study.job_size
+         {} consecutive nodes can use (upwards). The line joins those that no other one beats in both.{}",
+        study.job_size, jobs.words
     );
     let mut hot = front(
         study,
@@ -44,14 +44,16 @@ pub(super) fn fronts(study: &Study) -> Vec<Picture> {
         heat,
         -1.0,
     );
-    "Policies by mean cost and by their hottest link, writes or reads, whichever is hotter. The line joins those \
-     that no other one beats in both."
-        .clone_into(&mut hot.words);
+    hot.words = format!(
+        "Policies by mean cost and by their hottest link, writes or reads, whichever is hotter. The line joins those \
+         that no other one beats in both.{}",
+        hot.words
+    );
     vec![jobs, hot]
 }
 
-/// Highest balance of a policy that is drawn. The algorithm as printed is not for use and would
-/// squeeze all others together.
+/// From this balance on, a policy is drawn only if it is that of the plan: the algorithm as printed is
+/// not for use and would squeeze all others together.
 const BALANCE_MAX: f64 = 2.0;
 
 /// A point of a front.
@@ -62,7 +64,7 @@ struct Dot<'a> {
 }
 
 /// Draws the policies by cost and another figure. A higher value of `sign` times the figure is
-/// better.
+/// better. The words of the picture name the policies that are not drawn.
 fn front(
     study: &Study,
     name: &str,
@@ -72,13 +74,19 @@ fn front(
 ) -> Picture {
     let title = format!("Policies by cost and {what}");
     let mut picture = Picture::new(name, title, WIDTH, HEIGHT + 70.0);
-    let dots = study.comparisons().iter().filter_map(|row| {
-        let (e, _) = row.result.as_ref().ok()?;
-        let (cost, value) = (e.cost.mean, value(row)?);
+    let (mut dots, mut absent) = (Vec::new(), Vec::new());
+    for row in study.comparisons() {
+        let (Ok((e, _)), Some(value)) = (&row.result, value(row)) else {
+            continue;
+        };
         let is_usable = e.unserved == 0 && e.balance() < BALANCE_MAX;
-        (cost > 0.0 && value > 0.0 && is_usable).then_some(Dot { row, cost, value })
-    });
-    let mut dots: Vec<Dot<'_>> = dots.collect();
+        let cost = e.cost.mean;
+        match cost > 0.0 && value > 0.0 && (is_usable || row.is_this) {
+            true => dots.push(Dot { row, cost, value }),
+            false => absent.push(row.name.as_str()),
+        }
+    }
+    picture.words = absent_in_words(&absent);
     if dots.is_empty() {
         return picture;
     }
@@ -119,6 +127,18 @@ fn front(
         "Red: this plan. Point at a policy, or go from one to the next with the Tab key.",
     );
     picture
+}
+
+/// A sentence about the policies that are not drawn; empty if all are.
+fn absent_in_words(names: &[&str]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join("; ");
+    format!(
+        " Not drawn, because a pair has no router, a router serves {BALANCE_MAX} times the mean or more, or no link is \
+         crossed: {names}."
+    )
 }
 
 fn axes(

@@ -16,6 +16,9 @@ use crate::topology::{Direction, Fabric, Grid, GridLink};
 /// Most stripes of one cell.
 const STRIPES: usize = 6;
 
+/// Most places that the words about a group list.
+const PLACES: usize = 12;
+
 /// Width of the pictures of a group or a dimension, and space above them.
 const SMALL_WIDTH: f64 = 300.0;
 const HEAD: f64 = 18.0;
@@ -87,11 +90,16 @@ fn routers_in_words(machine: &Machine, layout: &Layout<'_>) -> String {
         let mut rows: Vec<usize> = homes.map(|cell| cell.row).collect();
         rows.sort_unstable();
         rows.dedup();
-        let rows: Vec<String> = rows.iter().take(12).map(ToString::to_string).collect();
+        let more = rows.len().saturating_sub(PLACES);
+        let rows: Vec<String> = rows.iter().take(PLACES).map(ToString::to_string).collect();
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         let and = if index > 0 { " " } else { "" };
         let _infallible = write!(
             words,
-            "{and}Group {}: {} modules in {} {}.",
+            "{and}Group {}: {} modules in {} {}{more}.",
             group.name,
             group.modules().len(),
             layout.names[1],
@@ -199,6 +207,11 @@ fn zone_words(machine: &Machine, group: &Group, clients: &BTreeMap<u16, u32>) ->
     let most = clients.iter().max_by_key(|(_, count)| **count);
     let least = clients.iter().min_by_key(|(_, count)| **count);
     match (most, least) {
+        (Some((_, most)), Some((_, least))) if most == least => format!(
+            "{} of {} modules are primaries; each serves {most} clients.",
+            clients.len(),
+            group.modules().len(),
+        ),
         (Some((a, most)), Some((b, least))) => format!(
             "{} of {} modules are primaries; {} serves most clients ({most}), {} fewest ({least}).",
             clients.len(),

@@ -13,6 +13,7 @@ use crate::metrics::{
 use crate::plan::Plan;
 use crate::policy::{Cut, Metric, Options, Policy, TieRule};
 use crate::serves::{Area, areas};
+use crate::topology::Fabric;
 
 /// Numbers of modules that die at random, number of trials, and seed.
 const RANDOM_COUNTS: [usize; 4] = [2, 3, 5, 10];
@@ -149,18 +150,11 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
         .filter(|(_, policy)| policy.suits(&machine.fabric))
         .map(|(name, policy)| row(name, policy))
         .collect();
-    // Equal loads, with links as cool as the cooler direction of the strict rule.
-    let first = rows.first().filter(|row| row.name == "strict");
-    let strict = first.and_then(|row| row.result.as_ref().ok());
-    if let Some((strict, _)) = strict {
-        // Units per GB/s of a link are far below 2^32.
-        let limit = strict.write.max.min(strict.read.max) as u32;
+    if let Some(limit) = cool_limit(machine, &rows) {
+        let (write, read) = (limit, limit);
         rows.push(row(
             &format!("cool, up to {limit}"),
-            Policy::Cool {
-                write: limit,
-                read: limit,
-            },
+            Policy::Cool { write, read },
         ));
     }
     if let Some(&sided @ Policy::Sided { side, .. }) = Policy::front(machine).last() {
@@ -173,6 +167,26 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
         );
     }
     rows
+}
+
+/// The limit of `cool` in a comparison: the cooler direction of the strict rule; in a dragonfly, where
+/// few paths share most links, half of the hottest link of `balanced`. The lowest limit that can be
+/// reached takes too long to find.
+fn cool_limit(machine: &Machine, rows: &[Comparison]) -> Option<u32> {
+    let figures = |name: &str| {
+        let row = rows.iter().find(|row| row.name == name)?;
+        row.result.as_ref().ok().map(|(figures, _)| figures)
+    };
+    let limit = match (figures("strict"), &machine.fabric) {
+        (Some(strict), _) => strict.write.max.min(strict.read.max),
+        (None, Fabric::Dragonfly(..)) => {
+            let balanced = figures("balanced by cost")?;
+            (balanced.write.max.max(balanced.read.max) / 2.0).ceil()
+        }
+        _ => return None,
+    };
+    // Units per GB/s of a link are far below 2^32.
+    Some(limit as u32)
 }
 
 fn comparison(

@@ -1,5 +1,6 @@
 //! The tables of the report as CSV.
 
+use std::collections::BTreeMap;
 use std::fmt::{Arguments, Write};
 
 use crate::job::link_name;
@@ -7,7 +8,8 @@ use crate::machine::Machine;
 use crate::report::Part;
 use crate::report::layout::Layout;
 use crate::report::study::Study;
-use crate::topology::{Direction, Fabric, GridLink, Link};
+use crate::serves::blade;
+use crate::topology::{Direction, Fabric, GridLink, Link, Vertex};
 
 /// All tables.
 pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
@@ -199,6 +201,7 @@ const LINKS: usize = 200;
 /// Returns the hottest links of writes, then those of reads.
 pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotLink> {
     let mut found = Vec::new();
+    let names = place_names(machine);
     for (traffic, loads) in [("write", &study.write), ("read", &study.read)] {
         let links = loads
             .links(&machine.fabric)
@@ -206,7 +209,7 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
         let mut links: Vec<_> = links.collect();
         links.sort_by(|a, b| (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.cmp(&b.0)));
         found.extend(links.into_iter().take(most).map(|(link, load, capacity)| {
-            let (name, from, grid) = ends(&machine.fabric, link);
+            let (name, from, grid) = ends(&machine.fabric, &names, link);
             HotLink {
                 grid,
                 traffic,
@@ -221,22 +224,54 @@ pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotL
 }
 
 /// Returns the name and the start of a link, and what the link joins in a grid.
-fn ends(fabric: &Fabric, link: Link) -> (String, String, Option<GridLink>) {
+fn ends(
+    fabric: &Fabric,
+    names: &BTreeMap<Vertex, &str>,
+    link: Link,
+) -> (String, String, Option<GridLink>) {
     let Fabric::Grid(grid, _) = fabric else {
         let name = link_name(fabric, link);
         let (from, to) = name.split_once(" → ").unwrap_or((&name, ""));
         return (format!("→ {to}"), from.to_owned(), None);
     };
-    let link = grid.describe(link);
-    let sign = if link.direction == Direction::Plus {
-        "+"
-    } else {
-        "-"
+    let place = |vertex: Vertex| {
+        let at: Vec<String> = grid
+            .coordinates(vertex)
+            .iter()
+            .map(u16::to_string)
+            .collect();
+        let at = format!("({})", at.join(","));
+        names
+            .get(&vertex)
+            .map_or(at.clone(), |name| format!("{name} {at}"))
     };
-    let from = grid.coordinates(link.from);
-    let from: Vec<String> = from.iter().map(ToString::to_string).collect();
-    let name = grid.dimensions()[link.dimension].name.to_uppercase();
-    (format!("{name}{sign}"), from.join(" "), Some(link))
+    let link = grid.describe(link);
+    let sign = match link.direction {
+        Direction::Plus => '+',
+        Direction::Minus => '-',
+    };
+    let axis = grid.dimensions()[link.dimension].name.to_uppercase();
+    let to = grid.step(link.from, link.dimension, link.direction);
+    let to = to.map_or_else(String::new, |to| format!(" → {}", place(to)));
+    (format!("{axis}{sign}{to}"), place(link.from), Some(link))
+}
+
+/// The names of vertices: the blade of the first client there if its name tells the blade, otherwise the
+/// client; or the blade of a router.
+fn place_names(machine: &Machine) -> BTreeMap<Vertex, &str> {
+    let mut names = BTreeMap::new();
+    for client in &machine.clients {
+        if let Some(name) = client.name.as_deref() {
+            names
+                .entry(client.vertex)
+                .or_insert_with(|| blade(name).unwrap_or(name));
+        }
+    }
+    for router in &machine.routers {
+        let module = &machine.modules[usize::from(router.module)];
+        names.entry(router.vertex).or_insert(module.blade.as_str());
+    }
+    names
 }
 
 /// A link with a high load.
@@ -282,7 +317,9 @@ fn links(machine: &Machine, study: &Study) -> Part {
         } = link;
         let hot = load / capacity;
         csv.line(format_args!(
-            "{traffic},{name},{from},{load:.1},{capacity},{hot:.1}"
+            "{traffic},{},{},{load:.1},{capacity},{hot:.1}",
+            field(&name),
+            field(&from)
         ));
     }
     csv.part("links")
