@@ -23,6 +23,7 @@ use lnet_noded::{
     ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, Service,
 };
 use lnet_policy::Profile;
+use lnet_site::SavedTargets;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
@@ -516,6 +517,18 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
     let name = path.display().to_string();
     let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
     lnet_config::parse(&text).map_err(|error| anyhow::anyhow!("{}", error.render(&name)))
+}
+
+/// Reads the targets of a file system, as `finerail doctor mount --save` writes them.
+///
+/// # Errors
+///
+/// The file cannot be read, or is another file.
+pub fn read_targets(path: &Path) -> anyhow::Result<SavedTargets> {
+    let name = path.display();
+    let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{name} is not what `finerail doctor mount --save` writes"))
 }
 
 /// Reads a file, at most one byte more than the limit of a configuration. The extra byte lets the parser reject

@@ -69,9 +69,10 @@ pub(crate) struct NodeArgs {
     /// commands of `finerail lst` on this machine. Every node that can reach this one can then use it to send load
     #[arg(long)]
     selftest: bool,
-    /// Count the RPCs of Lustre that pass this router, by client, target, job and operation, for --metrics. Only headers
-    /// and the first KiB of requests and replies are looked at
-    #[arg(long, requires = "metrics")]
+    /// Count the RPCs of Lustre that pass this router, or begin or end at this node, by client, target, job and operation:
+    /// for `finerail top --rpc`, `finerail ctl watch --rpc` and --metrics. Only headers and the first KiB of requests and
+    /// replies are looked at
+    #[arg(long)]
     rpc: bool,
 }
 
@@ -98,8 +99,11 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let node = managed.node();
     // Before the control endpoint, so that the first command of `lst` finds a console.
     let tests = args.selftest.then(|| Host::start(&managed)).transpose()?;
-    let control = args.control.open(&managed)?;
     let rpcs = args.rpc.then(|| RpcCounts::start(node)).transpose()?;
+    if let Some(rpcs) = &rpcs {
+        managed.tell_of_rpcs(rpcs);
+    }
+    let control = args.control.open(&managed)?;
     let metrics = match &rpcs {
         Some(rpcs) => args.metrics.open_beside(node, rpcs.metrics())?,
         None => args.metrics.open(node)?,

@@ -51,6 +51,8 @@ struct World {
     down: BTreeSet<&'static str>,
     /// Addresses where something else listens.
     strange: Option<&'static str>,
+    /// Whether it accepts connections and says nothing.
+    is_mute: bool,
     source: String,
     config: Option<&'static str>,
     more: Vec<&'static str>,
@@ -76,6 +78,7 @@ impl World {
             rules: LogWriter::default(),
             down: BTreeSet::new(),
             strange: None,
+            is_mute: false,
             source: format!("{MGS}:/fs1"),
             config: None,
             more: vec!["--targets"],
@@ -106,7 +109,8 @@ impl World {
     /// is left is named.
     fn run(self, what: &str) -> Ended {
         let site = Site::new();
-        let strange = self.strange.map(|address| stranger(address, site.port));
+        let strange = self.strange;
+        let strange = strange.map(|address| stranger(address, site.port, self.is_mute));
         let nodes = self.start(&site);
         let port = site.port.to_string();
         let state = site.path("state");
@@ -167,13 +171,18 @@ impl World {
     }
 }
 
-/// Something that is no LNet node: it greets and hangs up.
-fn stranger(nid: &str, port: u16) -> thread::JoinHandle<()> {
+/// Something that is no LNet node: it greets and hangs up, or it says nothing and does not hang up.
+fn stranger(nid: &str, port: u16, is_mute: bool) -> thread::JoinHandle<()> {
     let address = nid.split_once('@').unwrap().0.to_owned();
     let listener = TcpListener::bind((address.as_str(), port)).unwrap();
     thread::spawn(move || {
+        let mut kept = Vec::new();
         for stream in listener.incoming().take(64).flatten() {
             let mut stream = stream;
+            if is_mute {
+                kept.push(stream);
+                continue;
+            }
             let _greeted = stream.write_all(b"220 mail.example.com ESMTP\r\n");
         }
     })
@@ -311,6 +320,25 @@ fn an_mgs_that_is_none_or_silent_is_named_within_the_timeout() {
         let mut world = World::mgs_does(opc::MGS_CONNECT, trouble);
         world.timeout = SHORT;
         expect("mgs-silent", world);
+    }
+}
+
+#[test]
+fn a_peer_that_accepts_and_says_nothing_is_unreachable() {
+    let mute = World::with(|w| {
+        w.strange = Some(MGS);
+        w.is_mute = true;
+        w.timeout = SHORT;
+    });
+    expect("mgs-unreachable", mute);
+}
+
+#[test]
+fn an_mgs_that_goes_silent_behind_its_connect_is_called_late() {
+    for trouble in [Trouble::EarlyForever, Trouble::Silence] {
+        let mut world = World::mgs_does(opc::LLOG_NEXT_BLOCK, trouble);
+        world.timeout = SHORT;
+        expect("mgs-late", world);
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use lnet_config::PARAMETERS;
+use lnet_types::Nid;
 
 use super::lctl::args::LctlArgs;
 
@@ -397,12 +398,40 @@ pub(crate) struct WatchNodeArgs {
     /// Every attempt to send, including those that succeed
     #[arg(long)]
     pub(crate) sends: bool,
+    #[command(flatten)]
+    pub(crate) rpcs: WatchRpcsArgs,
     /// One JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
     /// End after N events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+}
+
+/// The RPCs to print; each of the others needs `--rpc`.
+#[derive(Args)]
+pub(crate) struct WatchRpcsArgs {
+    /// Instead of events, Lustre's RPCs as they end, on a node with `finerail node --rpc`
+    #[arg(long, conflicts_with_all = ["dropped", "health", "routes", "sends"])]
+    pub(crate) rpc: bool,
+    /// Only RPCs of this client
+    #[arg(long, value_name = "NID", requires = "rpc")]
+    pub(crate) client: Option<Nid>,
+    /// Only RPCs to targets whose name has this text
+    #[arg(long, value_name = "TEXT", requires = "rpc")]
+    pub(crate) target: Option<String>,
+    /// Only RPCs whose operation has this text in its name, such as `ost_write`
+    #[arg(long, value_name = "TEXT", requires = "rpc")]
+    pub(crate) operation: Option<String>,
+    /// Only RPCs of jobs with this text
+    #[arg(long, value_name = "TEXT", requires = "rpc")]
+    pub(crate) job: Option<String>,
+    /// Only RPCs with an error, or without a reply
+    #[arg(long, requires = "rpc")]
+    pub(crate) failed: bool,
+    /// Only RPCs that took at least so many milliseconds, or have no reply
+    #[arg(long, value_name = "MILLISECONDS", requires = "rpc")]
+    pub(crate) slower: Option<u32>,
 }
 
 /// Commands on the record of a node. There is none to start a record: it must begin with the start of the node,

@@ -290,6 +290,8 @@ const fn is_change(request: &Request) -> bool {
             | Request::Numbers
             | Request::RecordStatus
             | Request::Watch { .. }
+            | Request::RpcNumbers
+            | Request::WatchRpcs(_)
             | Request::Fault(Fault::Show { .. })
             | Request::Import { dry_run: true, .. }
     );

@@ -4,14 +4,17 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use lnet_dlc::protocol::{Happening, Happenings, Request};
+use lnet_dlc::protocol::{Happening, Happenings, Request, RpcFilter};
 
-use super::args::WatchNodeArgs;
+use super::args::{WatchNodeArgs, WatchRpcsArgs};
 use super::talk::{Failed, Talk};
 
 /// Prints events until the node ends, the output closes, or the wanted number of events is reached.
 pub(super) fn watch(args: &WatchNodeArgs, talk: &mut Talk) -> Result<(), Failed> {
-    let request = Request::Watch { kinds: kinds(args) };
+    let request = match args.rpcs.rpc {
+        true => Request::WatchRpcs(filter(&args.rpcs)),
+        false => Request::Watch { kinds: kinds(args) },
+    };
     let mut printer = Printer {
         zone: TimeZone::system(),
         json: args.json,
@@ -29,6 +32,17 @@ fn kinds(args: &WatchNodeArgs) -> Vec<Happenings> {
     ];
     let wanted = all.into_iter().filter(|(is_wanted, _)| *is_wanted);
     wanted.map(|(_, kind)| kind).collect()
+}
+
+fn filter(args: &WatchRpcsArgs) -> RpcFilter {
+    RpcFilter {
+        client: args.client.map(|client| client.to_string()),
+        target: args.target.clone(),
+        operation: args.operation.clone(),
+        job: args.job.clone(),
+        failed: args.failed,
+        slower_micros: args.slower.map(|millis| u64::from(millis) * 1000),
+    }
 }
 
 struct Printer {

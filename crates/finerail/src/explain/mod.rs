@@ -3,6 +3,7 @@
 mod changes;
 mod page;
 mod render;
+mod targets;
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -16,7 +17,7 @@ use lnet_core::UsedPaths;
 use lnet_dlc::Dlc;
 use lnet_dlc::protocol::Request;
 use lnet_explain::{
-    Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source,
+    Change, Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source,
     explain, import, reverse, what_if,
 };
 use lnet_policy::Profile;
@@ -26,7 +27,8 @@ use serde::Serialize;
 use self::changes::ChangeArgs;
 use self::page::Page;
 use crate::common::{
-    NEGATIVE, ProfileName, complaint, default_control_path, print_bytes, read_limited, read_text,
+    NEGATIVE, ProfileName, complaint, default_control_path, print_bytes, read_limited,
+    read_targets, read_text,
 };
 use crate::top::wants_colours;
 
@@ -42,10 +44,11 @@ Examples:
   finerail explain --config node.yaml --interfaces node.json --to 10.0.0.2@tcp --fail eth0
   finerail explain --config node.yaml --to 10.0.0.2@tcp --add-rule '--src tcp1 --priority 0'
   finerail explain --node --to 10.0.0.2@tcp
+  finerail explain --node --targets fs1.json
 
 Without -v it prints the path, the reason, problems, and changes that lead to another path.
 
-Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
+Exit code: 0 there is a path (with --targets, to every node), 1 there is none, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
     /// The output of lnetctl on the node: an export, or outputs of show; several files are combined
@@ -64,8 +67,12 @@ pub(crate) struct ExplainArgs {
     )]
     node: Option<Option<PathBuf>>,
     /// The destination
-    #[arg(long, value_name = "NID")]
-    to: Nid,
+    #[arg(long, value_name = "NID", required_unless_present = "targets")]
+    to: Option<Nid>,
+    /// Instead of one destination, all nodes of the MGS and the targets in this file, which `finerail doctor mount --save`
+    /// writes: a line for each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "peer_config"])]
+    targets: Option<PathBuf>,
     /// Send from this local NID
     #[arg(long, value_name = "NID")]
     from: Option<Nid>,
@@ -132,8 +139,8 @@ struct Report<'a> {
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings()?;
     let node = args.node(&settings)?;
-    let question = Question {
-        to: args.to,
+    let mut question = Question {
+        to: args.to.unwrap_or(Nid::LOOPBACK),
         from: args.from,
         size: args.size,
         sends: args.sends,
@@ -154,6 +161,10 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         );
     }
     let changes = args.changes.read(node.state.config.globals.profile)?;
+    if let Some(path) = &args.targets {
+        question.sends = 1;
+        return explain_targets(args, &node, path, &question, &changes);
+    }
     let explanation = explain(&node, &question)?;
     let difference = match changes.as_slice() {
         [] => None,
@@ -173,6 +184,26 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(NEGATIVE)
+    })
+}
+
+/// Explains the paths to the targets in a file.
+fn explain_targets(
+    args: &ExplainArgs,
+    node: &Node,
+    path: &Path,
+    question: &Question,
+    changes: &[Change],
+) -> anyhow::Result<ExitCode> {
+    let ways = targets::ways(node, &read_targets(path)?, question, changes)?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&ways)? + "\n",
+        false => ways.to_text(),
+    };
+    print_bytes(text.as_bytes(), &mut io::stdout())?;
+    Ok(match ways.is_whole() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(NEGATIVE),
     })
 }
 

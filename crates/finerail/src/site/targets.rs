@@ -4,11 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use lnet_site::{SavedTargets, targets};
+use lnet_site::targets;
 
 use super::files::{printable, read_known};
-use crate::common::{BAD_INPUT, NEGATIVE, print_bytes, read_text};
+use crate::common::{BAD_INPUT, NEGATIVE, print_bytes, read_targets};
 
 /// Arguments of `finerail site targets`.
 #[derive(clap::Args)]
@@ -38,10 +37,7 @@ pub(crate) struct TargetsArgs {
 
 /// Runs `finerail site targets`.
 pub(super) fn run(args: &TargetsArgs) -> anyhow::Result<ExitCode> {
-    let name = args.file.display();
-    let text = read_text(&args.file).with_context(|| format!("cannot read {name}"))?;
-    let saved: SavedTargets = serde_json::from_str(&text)
-        .with_context(|| format!("{name} is not what `finerail doctor mount --save` writes"))?;
+    let saved = read_targets(&args.file)?;
     let read = read_known(&args.directory)?;
     let answer = targets(&read.site, &saved);
     let page = match args.json {

@@ -18,6 +18,7 @@ pub(crate) struct Feed {
     path: PathBuf,
     /// The timeout of the node's answers.
     patience: Duration,
+    wants_rpcs: bool,
     dlc: Option<Dlc>,
 }
 
@@ -26,8 +27,14 @@ impl Feed {
         Self {
             path: path.to_owned(),
             patience,
+            wants_rpcs: false,
             dlc: None,
         }
+    }
+
+    /// Also asks for Lustre's RPCs, if wanted.
+    pub(super) fn with_rpcs(self, wants_rpcs: bool) -> Self {
+        Self { wants_rpcs, ..self }
     }
 
     /// Takes a sample of the node.
@@ -54,6 +61,11 @@ impl Feed {
         })?;
         if let Some(error) = malformed {
             return Err(DlcError::Answer(error));
+        }
+        if self.wants_rpcs {
+            let text = dlc.request(&Request::RpcNumbers)?;
+            let rpcs = serde_json::from_str(&text);
+            sample.rpcs = rpcs.map_err(|error| DlcError::Answer(error.to_string()))?;
         }
         self.dlc = Some(dlc);
         Ok(sample)

@@ -1,4 +1,4 @@
-//! Tables of cells for the interfaces, the peers and the routes.
+//! Tables of cells for the interfaces, the peers, the routes and the RPCs.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use lnet_dlc::protocol::{Condition, NiNumbers, PeerNiNumbers, RouteNumbers, Traffic};
 
 use super::rates::{Span, quantile};
+use super::rpcs;
 use super::sample::Sample;
 use super::text;
 
@@ -15,6 +16,11 @@ pub(super) enum Page {
     Interfaces,
     Peers,
     Routes,
+    Clients,
+    Targets,
+    Operations,
+    Jobs,
+    Slowest,
 }
 
 /// A column of a table.
@@ -61,7 +67,12 @@ pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
 }
 
-const fn column(title: &'static str, name: &'static str, width: u16, rank: u8) -> Column {
+pub(super) const fn column(
+    title: &'static str,
+    name: &'static str,
+    width: u16,
+    rank: u8,
+) -> Column {
     Column {
         title,
         name,
@@ -71,7 +82,7 @@ const fn column(title: &'static str, name: &'static str, width: u16, rank: u8) -
     }
 }
 
-const fn names(title: &'static str, name: &'static str, width: u16, rank: u8) -> Column {
+pub(super) const fn names(title: &'static str, name: &'static str, width: u16, rank: u8) -> Column {
     Column {
         is_name: true,
         ..column(title, name, width, rank)
@@ -133,13 +144,31 @@ const ROUTES: &[Column] = &[
 ];
 
 impl Page {
-    pub(super) const ALL: [Self; 3] = [Self::Interfaces, Self::Peers, Self::Routes];
+    /// The number of pages.
+    pub(super) const COUNT: usize = 8;
+
+    /// The pages about the node itself.
+    pub(super) const OF_NODE: &[Self] = &[Self::Interfaces, Self::Peers, Self::Routes];
+
+    /// The pages about RPCs.
+    pub(super) const OF_RPCS: &[Self] = &[
+        Self::Clients,
+        Self::Targets,
+        Self::Operations,
+        Self::Jobs,
+        Self::Slowest,
+    ];
 
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Interfaces => "Interfaces",
             Self::Peers => "Peers",
             Self::Routes => "Routes",
+            Self::Clients => "Clients",
+            Self::Targets => "Targets",
+            Self::Operations => "Operations",
+            Self::Jobs => "Jobs",
+            Self::Slowest => "Slowest",
         }
     }
 
@@ -148,6 +177,11 @@ impl Page {
             Self::Interfaces => INTERFACES,
             Self::Peers => PEERS,
             Self::Routes => ROUTES,
+            Self::Clients => rpcs::CLIENTS,
+            Self::Targets => rpcs::TARGETS,
+            Self::Operations => rpcs::OPERATIONS,
+            Self::Jobs => rpcs::JOBS,
+            Self::Slowest => rpcs::SLOWEST,
         }
     }
 
@@ -176,11 +210,16 @@ impl Page {
                 })
                 .collect()
             }
+            Self::Clients => rpcs::rows("client", &before.rpcs, &now.rpcs, span),
+            Self::Targets => rpcs::rows("target", &before.rpcs, &now.rpcs, span),
+            Self::Operations => rpcs::rows("operation", &before.rpcs, &now.rpcs, span),
+            Self::Jobs => rpcs::rows("job", &before.rpcs, &now.rpcs, span),
+            Self::Slowest => now.rpcs.slowest.iter().map(rpcs::of_told).collect(),
         }
     }
 }
 
-fn by_key<'a, T, K: std::hash::Hash + Eq>(
+pub(super) fn by_key<'a, T, K: std::hash::Hash + Eq>(
     list: &'a [T],
     key: impl Fn(&'a T) -> K,
 ) -> HashMap<K, &'a T> {
@@ -338,9 +377,10 @@ mod tests {
             nis: vec![NiNumbers::default()],
             routes: vec![RouteNumbers::default()],
             peer_nis: vec![PeerNiNumbers::default()],
+            rpcs: rpcs::tests::one_of_each(),
             ..Sample::default()
         };
-        for page in Page::ALL {
+        for &page in [Page::OF_NODE, Page::OF_RPCS].concat().iter() {
             let rows = page.rows(&Sample::default(), &sample, None);
             assert_eq!(rows.len(), 1);
             assert_eq!(rows[0].cells.len(), page.columns().len(), "{page:?}");

@@ -33,7 +33,7 @@ pub(super) enum Action {
 
 /// The keys and their meaning, for the help page.
 pub(super) const HELP: &[(&str, &str)] = &[
-    ("1 2 3", "interfaces, peers, routes"),
+    ("1 2 3", "the page of this number"),
     ("Tab", "the next of these"),
     ("< >", "sort by the column to the left, to the right"),
     ("r", "reverse order"),
@@ -77,6 +77,8 @@ fn of_letter(letter: char) -> Option<Action> {
         '1' => Action::Page(0),
         '2' => Action::Page(1),
         '3' => Action::Page(2),
+        '4' => Action::Page(3),
+        '5' => Action::Page(4),
         '<' | ',' => Action::PreviousColumn,
         '>' | '.' => Action::NextColumn,
         'r' => Action::Reverse,

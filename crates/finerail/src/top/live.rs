@@ -1,7 +1,6 @@
 //! The live view: it draws the samples on a terminal and reacts to keys.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -39,13 +38,12 @@ impl Drop for Screen {
 /// Shows the node until the user quits.
 pub(super) fn run(
     feed: Feed,
-    path: PathBuf,
+    mut model: Model,
     interval: Duration,
     colours: bool,
 ) -> anyhow::Result<()> {
     let stop = raise_on_signals().context("cannot register signal handlers")?;
     let looks = feed.spawn(interval)?;
-    let mut model = Model::new(path.display().to_string());
     let mut screen = Screen::open().context("cannot use the terminal")?;
     let mut is_changed = true;
     let mut seen = Instant::now();

@@ -1,4 +1,4 @@
-//! `finerail top`: shows the interfaces, routes and peers of a running node, live.
+//! `finerail top`: shows the interfaces, routes and peers of a running node, or the RPCs that it sees, live.
 //!
 //! ```text
 //!  feed (a thread)                     this thread
@@ -18,6 +18,7 @@ mod live;
 mod model;
 mod plain;
 mod rates;
+mod rpcs;
 mod sample;
 mod screen;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub(crate) use feed::Feed;
 pub(crate) use sample::Sample;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ use crate::ctl::LimitArgs;
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: 1 2 3 or Tab for interfaces, peers, routes; < and > for the sort column, r to reverse the order; \
+Keys: 1 2 3 or Tab for interfaces, peers, routes, with --rpc to 5 for clients, targets, operations, jobs, slowest; < and > for the sort column, r to reverse the order; \
 / to show only rows that contain a text; ? for help; q to quit.
 
 Examples
@@ -47,6 +48,7 @@ Examples
   finerail top --node /run/finerail/control.sock --interval 5
   finerail top --once | less
   finerail top --json --once
+  finerail top --rpc
 
 Rates are computed between two samples, so --once takes as long as --interval.
 ")]
@@ -64,12 +66,26 @@ pub(crate) struct TopArgs {
     /// Seconds between two samples of the node
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = interval)]
     interval: Duration,
+    /// Show Lustre's RPCs that the node sees, by client, target, operation and job, and the slowest; the node must run
+    /// with `finerail node --rpc`
+    #[arg(long)]
+    rpc: bool,
     /// Print all tables once, as plain text
     #[arg(long)]
     once: bool,
     /// Print one JSON document a line: one with --once, otherwise one for every sample
     #[arg(long)]
     json: bool,
+}
+
+impl TopArgs {
+    fn model(&self, path: &Path) -> Model {
+        let path = path.display().to_string();
+        match self.rpc {
+            true => Model::of_rpcs(path),
+            false => Model::new(path),
+        }
+    }
 }
 
 /// The shortest interval, in seconds. One sample of 100,000 peers takes a large part of this time.
@@ -97,14 +113,14 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("standard input or output is not a terminal: use --once or --json");
     }
     let colours = wants_colours(|name| std::env::var_os(name).map(|value| value.into_string()));
-    let feed = Feed::new(&path, args.limit.patience());
-    live::run(feed, path, args.interval, colours)?;
+    let feed = Feed::new(&path, args.limit.patience()).with_rpcs(args.rpc);
+    live::run(feed, args.model(&path), args.interval, colours)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a sample once as plain text, or samples as JSON.
-fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
-    let mut feed = Feed::new(path, args.limit.patience());
+fn print(args: &TopArgs, path: &Path) -> anyhow::Result<()> {
+    let mut feed = Feed::new(path, args.limit.patience()).with_rpcs(args.rpc);
     // A pipe or a file gets all columns, whatever their width.
     let is_read_here = io::stdout().is_terminal();
     let size = is_read_here.then(ratatui::crossterm::terminal::size);
@@ -112,7 +128,7 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
         Some(Ok((columns, _))) if columns > 0 => columns.into(),
         _ => usize::MAX,
     };
-    let mut model = Model::new(path.display().to_string());
+    let mut model = args.model(path);
     let unreachable = |why: String| {
         Negative(format!(
             "cannot read the counters of the node at {}: {why}",

@@ -17,9 +17,6 @@ const FILTER_MAX: usize = 64;
 /// How much later than planned a sample may arrive before the shown values count as stale.
 const LATE: Duration = Duration::from_secs(2);
 
-/// The number of pages.
-const PAGES: usize = Page::ALL.len();
-
 pub(super) struct Model {
     /// The path of the node's control socket.
     pub(super) path: String,
@@ -29,8 +26,10 @@ pub(super) struct Model {
     pub(super) away: Option<String>,
     /// Seconds since the last sample, if this is longer than it should be: the shown values are stale.
     pub(super) stale: Option<u64>,
+    /// The pages that there are, in the order of their numbers.
+    pub(super) pages: &'static [Page],
     pub(super) page: Page,
-    orders: [Order; PAGES],
+    orders: [Order; Page::COUNT],
     pub(super) filter: String,
     pub(super) is_editing: bool,
     pub(super) shows_help: bool,
@@ -66,20 +65,35 @@ pub(super) struct Totals {
 }
 
 impl Model {
+    /// Returns the view of a node itself.
     pub(super) fn new(path: String) -> Self {
-        // At first the peers are sorted by traffic, because users usually look for the busiest ones.
-        let mut orders = [Order::default(); PAGES];
-        orders[Page::Peers as usize] = Order {
-            column: Some(SENT_COLUMN),
+        Self::of(path, Page::OF_NODE, Page::Interfaces)
+    }
+
+    /// Returns the view of the RPCs that a node sees.
+    pub(super) fn of_rpcs(path: String) -> Self {
+        Self::of(path, Page::OF_RPCS, Page::Clients)
+    }
+
+    fn of(path: String, pages: &'static [Page], page: Page) -> Self {
+        // At first the peers and the RPCs are sorted by traffic, because users usually look for the busiest ones.
+        let mut orders = [Order::default(); Page::COUNT];
+        let busiest = |column| Order {
+            column: Some(column),
             descends: true,
         };
+        orders[Page::Peers as usize] = busiest(SENT_COLUMN);
+        for page in [Page::Clients, Page::Targets, Page::Operations, Page::Jobs] {
+            orders[page as usize] = busiest(super::rpcs::RATE_COLUMN);
+        }
         Self {
             path,
             before: Sample::default(),
             now: None,
             away: None,
             stale: None,
-            page: Page::Interfaces,
+            pages,
+            page,
             orders,
             filter: String::new(),
             is_editing: false,
@@ -142,6 +156,23 @@ impl Model {
         })
     }
 
+    /// Returns the growth per second of RPCs, errors, RPCs without a reply, and bytes.
+    pub(super) fn rpc_totals(&self) -> Option<[f64; 4]> {
+        let span = self.span()?;
+        let (old, new) = (&self.before.rpcs.all, &self.now.as_ref()?.rpcs.all);
+        Some([
+            span.rate(old.rpcs, new.rpcs),
+            span.rate(old.errors, new.errors),
+            span.rate(old.unanswered, new.unanswered),
+            span.rate(old.bytes, new.bytes),
+        ])
+    }
+
+    /// Returns whether this is the view of RPCs.
+    pub(super) fn is_of_rpcs(&self) -> bool {
+        self.pages == Page::OF_RPCS
+    }
+
     /// Returns how fast a counter of the service grows, per second.
     pub(super) fn service_rate(&self, now: &ServiceNumber) -> Option<f64> {
         let before = self
@@ -184,6 +215,10 @@ impl Model {
             Page::Interfaces => now.nis.len(),
             Page::Peers => now.peer_nis.len(),
             Page::Routes => now.routes.len(),
+            Page::Slowest => now.rpcs.slowest.len(),
+            Page::Clients | Page::Targets | Page::Operations | Page::Jobs => {
+                page.rows(&self.before, now, None).len()
+            }
         }
     }
 
@@ -227,13 +262,15 @@ impl Model {
     }
 
     fn turn(&mut self, action: Action) {
-        let here = self.page as usize;
+        let count = self.pages.len();
+        let here = self.pages.iter().position(|page| *page == self.page);
+        let here = here.unwrap_or_default();
         let there = match action {
             Action::Page(page) => page,
-            Action::NextPage => (here + 1) % PAGES,
-            _ => (here + PAGES - 1) % PAGES,
+            Action::NextPage => (here + 1) % count,
+            _ => (here + count - 1) % count,
         };
-        self.page = Page::ALL.get(there).copied().unwrap_or(self.page);
+        self.page = self.pages.get(there).copied().unwrap_or(self.page);
         self.first = 0;
         self.refresh();
     }

@@ -11,9 +11,12 @@ use super::text;
 /// The limit of the width of a column, in characters.
 const WIDTH_MAX: usize = 43;
 
-/// Returns four lines about the whole node, and one about the service on it, if there is one. Each has at most 80
+/// Returns four lines about the whole node, and one about the service on it, if there is one; or two lines about RPCs. Each has at most 80
 /// characters unless names are long.
 pub(super) fn summary(model: &Model) -> Vec<String> {
+    if model.is_of_rpcs() {
+        return vec![first_line(model), rpcs(model)];
+    }
     let totals = model.totals();
     let mut lines = vec![
         first_line(model),
@@ -23,6 +26,25 @@ pub(super) fn summary(model: &Model) -> Vec<String> {
     ];
     lines.extend(service(model));
     lines
+}
+
+fn rpcs(model: &Model) -> String {
+    let totals = model.rpc_totals();
+    let rate = |at: usize, text: fn(f64) -> String| {
+        let value = totals.and_then(|totals| totals.get(at).copied());
+        value.map_or("-".to_owned(), text)
+    };
+    let now = model.sample().map(|sample| &sample.rpcs);
+    let count = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+    format!(
+        "rpcs/s   {}  errors {}  unanswered {}  bytes {}   outstanding {}  missed {}",
+        rate(0, text::short),
+        rate(1, text::short),
+        rate(2, text::short),
+        rate(3, text::bytes),
+        count(now.map(|now| now.outstanding)),
+        count(now.map(|now| now.missed)),
+    )
 }
 
 /// The numbers of a storage gateway that are shown, of all that it counts.
@@ -135,7 +157,7 @@ fn standing(model: &Model) -> String {
 /// Formats everything as text. Each table has as many columns as fit into `width` characters.
 pub(super) fn text(model: &Model, width: usize) -> String {
     let mut lines = summary(model);
-    for page in Page::ALL {
+    for &page in model.pages {
         let rows = model.rows_of(page);
         let layout = Layout::fitting(page.columns(), &rows, width);
         lines.push(String::new());
@@ -160,6 +182,9 @@ pub(super) fn json(model: &Model) -> serde_json::Result<String> {
         let rows = model.rows_of(page);
         rows.iter().map(|row| object(page.columns(), row)).collect()
     };
+    if model.is_of_rpcs() {
+        return serde_json::to_string(&of_rpcs(model, page));
+    }
     let whole = json!({
         "node": model.sample().map(|sample| &sample.node),
         "per_second": model.totals().as_ref().map(of_totals),
@@ -169,6 +194,25 @@ pub(super) fn json(model: &Model) -> serde_json::Result<String> {
         "peers": page(Page::Peers),
     });
     serde_json::to_string(&whole)
+}
+
+fn of_rpcs(model: &Model, page: impl Fn(Page) -> Vec<Value>) -> Value {
+    let now = model.sample().map(|sample| &sample.rpcs);
+    let per_second = model.rpc_totals().map(|[rpcs, errors, unanswered, bytes]| {
+        json!({ "rpcs": rpcs, "errors": errors, "unanswered": unanswered, "bytes": bytes })
+    });
+    json!({
+        "nids": model.sample().map(|sample| &sample.node.nids),
+        "rpcs": now.map(|now| now.all.rpcs),
+        "outstanding": now.map(|now| now.outstanding),
+        "missed": now.map(|now| now.missed),
+        "per_second": per_second,
+        "clients": page(Page::Clients),
+        "targets": page(Page::Targets),
+        "operations": page(Page::Operations),
+        "jobs": page(Page::Jobs),
+        "slowest": page(Page::Slowest),
+    })
 }
 
 fn of_service(numbers: &[ServiceNumber]) -> Value {

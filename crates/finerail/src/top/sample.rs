@@ -1,7 +1,7 @@
 //! One sample of a node.
 
 use lnet_dlc::protocol::{
-    NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers, ServiceNumber,
+    NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers, RpcNumbers, ServiceNumber,
 };
 
 /// The counters of a node at one time.
@@ -13,6 +13,8 @@ pub(crate) struct Sample {
     pub(crate) peer_nis: Vec<PeerNiNumbers>,
     /// Empty without a service on the node.
     pub(crate) service: Vec<ServiceNumber>,
+    /// Empty unless asked for.
+    pub(crate) rpcs: RpcNumbers,
 }
 
 impl Sample {

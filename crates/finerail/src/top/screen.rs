@@ -14,7 +14,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::frame::{Page, Row, State};
+use super::frame::{Row, State};
 use super::keys::HELP;
 use super::model::Model;
 use super::plain::{self, Layout as Columns};
@@ -95,7 +95,7 @@ impl Paint {
 
 fn tab_line(model: &Model) -> Line<'static> {
     let mut spans = Vec::new();
-    for (at, page) in Page::ALL.into_iter().enumerate() {
+    for (at, &page) in model.pages.iter().enumerate() {
         let count = text::grouped(model.count(page));
         let tab = format!(" {} {} {count} ", at + 1, page.title());
         let style = if page == model.page {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use std::{env, fs};
 
 use lnet_dlc::protocol::{
-    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, ServiceNumber,
-    Traffic,
+    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, RpcNumbers,
+    ServiceNumber, Traffic,
 };
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -97,6 +97,7 @@ fn sample(at: u64, peers: u64) -> Sample {
         min_credits: credits,
     };
     Sample {
+        rpcs: RpcNumbers::default(),
         node: NodeNumbers {
             uptime_nanos: at * SECOND,
             nids: vec!["10.0.0.1@tcp".into(), "10.1.0.1@tcp1".into()],
@@ -398,7 +399,7 @@ proptest! {
             prop_assert!(rows == 0 || model.first < rows);
             drawn(&model, width, height);
         }
-        let shown: usize = Page::ALL.into_iter().map(|page| model.count(page)).sum();
+        let shown: usize = Page::OF_NODE.iter().map(|page| model.count(*page)).sum();
         prop_assert_eq!(shown as u64, 4 + peers);
     }
 }

@@ -206,8 +206,8 @@ impl Engine {
         self.links.interface(ni)
     }
 
-    /// Lets a watcher look at the messages that this router forwards from now on; `None` ends that.
-    pub fn watch_forwarded(&mut self, watcher: Option<Box<dyn Watcher>>) {
+    /// Lets a watcher look at the messages of this node from now on, those that it forwards among them; `None` ends that.
+    pub fn watch_messages(&mut self, watcher: Option<Box<dyn Watcher>>) {
         self.stack.side.tap = watcher.map(Tap::new);
     }
 

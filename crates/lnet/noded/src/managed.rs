@@ -18,6 +18,7 @@ use lnet_types::Time;
 
 use crate::metrics::{Service, ServiceMetric};
 use crate::record::{RecordFile, RecordView};
+use crate::rpcs::{RpcCounts, RpcView};
 use crate::setup::{self, Kept, StartError};
 use crate::testing::TestConsole;
 
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     document: Mutex<Config>,
     /// The file of the node's record, also after the record has ended.
     record: OnceLock<RecordView>,
+    /// What is counted of Lustre's RPCs.
+    rpcs: OnceLock<RpcView>,
     service: OnceLock<Arc<Service>>,
     tests: OnceLock<Weak<dyn TestConsole>>,
 }
@@ -117,6 +120,7 @@ fn start_if(
             options,
             document: Mutex::new(networks(config)),
             record: OnceLock::new(),
+            rpcs: OnceLock::new(),
             service: OnceLock::new(),
             tests: OnceLock::new(),
         }),
@@ -175,6 +179,15 @@ impl ManagedNode {
     /// Returns the file that the node records into, or did.
     pub(crate) fn record(&self) -> Option<&RecordView> {
         self.shared.record.get()
+    }
+
+    /// Lets control clients see the RPCs that are counted. Later calls have no effect.
+    pub fn tell_of_rpcs(&self, counts: &RpcCounts) {
+        let _first = self.shared.rpcs.get_or_init(|| counts.view());
+    }
+
+    pub(crate) fn rpcs(&self) -> Option<&RpcView> {
+        self.shared.rpcs.get()
     }
 
     /// Returns the options of the node besides its configuration.

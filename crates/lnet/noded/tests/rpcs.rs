@@ -1,4 +1,4 @@
-//! The RPCs that pass a router are counted exactly.
+//! The RPCs that pass a router are counted exactly, at the router and at their end.
 
 #![allow(
     clippy::unwrap_used,
@@ -132,6 +132,7 @@ fn sums_of_a_router_are_those_of_its_clients() {
     let server = node(port, far, None);
     serve(&server);
     let counts = RpcCounts::start(&router).unwrap();
+    let at_server = RpcCounts::start(&server).unwrap();
     let clients = (1..=CLIENTS).map(|client| {
         thread::spawn(move || {
             let document = format!(
@@ -147,6 +148,15 @@ fn sums_of_a_router_are_those_of_its_clients() {
     clients
         .into_iter()
         .for_each(|client| client.join().unwrap());
+    for counts in [counts, at_server] {
+        is_exact(&counts, rounds);
+    }
+    router.shutdown(Duration::ZERO);
+    server.shutdown(Duration::ZERO);
+}
+
+/// Checks that the sums are those of the clients.
+fn is_exact(counts: &RpcCounts, rounds: u64) {
     testkit::eventually("every message is counted", || counts.is_current());
     assert_eq!(counts.missed(), 0);
     let text = counts.metrics()();
@@ -170,7 +180,4 @@ fn sums_of_a_router_are_those_of_its_clients() {
         "{text}"
     );
     assert!(text.contains("finerail_rpc_outstanding 0\n"), "{text}");
-    drop(counts);
-    router.shutdown(Duration::ZERO);
-    server.shutdown(Duration::ZERO);
 }

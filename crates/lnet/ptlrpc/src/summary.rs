@@ -62,6 +62,12 @@ pub struct Figures {
     pub unanswered: u64,
     /// Bytes of bulk.
     pub bytes: u64,
+    /// RPCs with a final reply.
+    #[serde(skip)]
+    pub answered: u64,
+    /// The microseconds that the answered RPCs took together.
+    #[serde(skip)]
+    pub micros: u64,
     #[serde(skip)]
     times: Option<Histogram<u32>>,
 }
@@ -75,6 +81,8 @@ impl Figures {
             errors: 0,
             unanswered: 0,
             bytes: 0,
+            answered: 0,
+            micros: 0,
             times,
         }
     }
@@ -84,8 +92,12 @@ impl Figures {
         self.errors += u64::from(rpc.status.is_some_and(|status| status < 0));
         self.unanswered += u64::from(rpc.end == End::Unanswered);
         self.bytes = self.bytes.saturating_add(rpc.bulk);
-        if let (Some(times), Some(took)) = (&mut self.times, rpc.took()) {
-            times.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let Some(took) = rpc.took() else { return };
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.answered += 1;
+        self.micros = self.micros.saturating_add(micros);
+        if let Some(times) = &mut self.times {
+            times.saturating_record(micros);
         }
     }
 

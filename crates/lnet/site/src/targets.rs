@@ -35,6 +35,23 @@ pub struct SavedTarget {
     pub is_inactive: bool,
 }
 
+impl SavedTargets {
+    /// Returns the NIDs of each node of the MGS and of each target that is switched on, by the target's name.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeMap<String, Vec<Vec<String>>> {
+        let on = self
+            .targets
+            .iter()
+            .filter(|(_, target)| !target.is_inactive);
+        let nodes = on.map(|(name, target)| {
+            let nodes = std::iter::once(&target.nids).chain(&target.failover);
+            (name.clone(), nodes.cloned().collect())
+        });
+        let mgs = std::iter::once(("MGS".to_owned(), self.mgs.clone()));
+        mgs.chain(nodes).collect()
+    }
+}
+
 /// What each class of clients reaches.
 #[derive(Clone, Debug, Serialize)]
 pub struct TargetReach {
@@ -100,7 +117,7 @@ fn list(text: &mut String, what: &str, targets: &BTreeMap<String, BTreeSet<Strin
 /// Follows the messages of each class of clients to every NID of the file system.
 #[must_use]
 pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
-    let wanted = nodes_of(saved);
+    let wanted = saved.nodes();
     let texts = wanted.values().flatten().flatten();
     let nids: BTreeSet<Nid> = texts.filter_map(|text| text.parse().ok()).collect();
     let small = site.reduced(&nids);
@@ -142,20 +159,6 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
         targets: wanted.len(),
         classes,
     }
-}
-
-/// Returns the nodes of the MGS and of each target that is switched on.
-fn nodes_of(saved: &SavedTargets) -> BTreeMap<String, Vec<Vec<String>>> {
-    let on = saved
-        .targets
-        .iter()
-        .filter(|(_, target)| !target.is_inactive);
-    let nodes = on.map(|(name, target)| {
-        let nodes = std::iter::once(&target.nids).chain(&target.failover);
-        (name.clone(), nodes.cloned().collect())
-    });
-    let mgs = std::iter::once(("MGS".to_owned(), saved.mgs.clone()));
-    mgs.chain(nodes).collect()
 }
 
 /// Returns `Ok` if messages arrive at one of the NIDs of a node, on all paths.

@@ -44,6 +44,7 @@ mod lst;
 mod numbers;
 mod path;
 mod request;
+mod rpcs;
 mod watch;
 
 pub use frame::{Code, Frame, FrameError, Header};
@@ -57,4 +58,5 @@ pub use request::{
     Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, MARK_MAX, Reply, Request,
     RuleChange, Section, Show, Tune, UdspRule, parameters,
 };
+pub use rpcs::{RpcFilter, RpcNumbers, RpcRow, RpcTable, RpcTold};
 pub use watch::{Happened, Happening, Happenings};

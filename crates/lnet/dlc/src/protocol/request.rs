@@ -97,6 +97,11 @@ pub enum Request {
         /// The kinds of events; empty for all except [`crate::protocol::Happenings::Sends`].
         kinds: Vec<crate::protocol::Happenings>,
     },
+    /// What the node counts of Lustre's RPCs, as [`crate::protocol::RpcNumbers`] in JSON.
+    RpcNumbers,
+    /// Lustre's RPCs that the node sees end from now on, until the client closes the connection, in pieces like those of
+    /// [`Request::Watch`].
+    WatchRpcs(crate::protocol::RpcFilter),
     /// A command of `lst`, for the console of LNet selftest on the node. Each piece of the answer is a
     /// [`crate::protocol::Said`] as JSON.
     Lst {

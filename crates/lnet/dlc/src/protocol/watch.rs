@@ -125,6 +125,8 @@ pub enum Happened {
         /// Whether there is a connection.
         connected: bool,
     },
+    /// An RPC of Lustre that the node saw has ended.
+    Rpc(Box<super::RpcTold>),
     /// Events were lost here.
     LeftOut {
         /// How many.
@@ -133,7 +135,8 @@ pub enum Happened {
 }
 
 impl Happened {
-    /// The kind of this event; `None` for lost events, which every watcher receives.
+    /// The kind of this event; `None` for lost events, which every watcher receives, and for RPCs, which have a request
+    /// of their own.
     #[must_use]
     pub fn kind(&self) -> Option<Happenings> {
         match self {
@@ -144,7 +147,7 @@ impl Happened {
             Self::Routes { .. } => Some(Happenings::Routes),
             Self::Send { status, .. } if status == "ok" => Some(Happenings::Sends),
             Self::Send { .. } => Some(Happenings::FailedSends),
-            Self::LeftOut { .. } => None,
+            Self::Rpc(_) | Self::LeftOut { .. } => None,
         }
     }
 }
@@ -182,6 +185,7 @@ impl fmt::Display for Happened {
                 };
                 write!(f, "peer: {nid} {now}")
             }
+            Self::Rpc(rpc) => rpc.fmt(f),
             Self::LeftOut { count } => write!(f, "{count} events are left out here"),
         }
     }

@@ -365,6 +365,20 @@ impl<Q> MemoryTable<Q> {
         }
     }
 
+    /// Copies bytes of a descriptor; none if it has no such bytes.
+    pub(crate) fn md_head(&self, md: MdHandle, range: Range<usize>, head: &mut Vec<u8>) {
+        head.clear();
+        match self.source(md, range) {
+            Some(Source::Shared(bytes)) => head.extend_from_slice(&bytes),
+            Some(Source::Span(span)) => {
+                head.resize(span.len(), 0);
+                let copied = span.copy_out(head);
+                head.truncate(copied);
+            }
+            Some(Source::Pipe(..)) | None => {}
+        }
+    }
+
     /// Lets forwarded payload go through pipes of the kernel if its streams are sockets. Only large payload in the
     /// first large router buffers uses a pipe, as long as the system provides pipes.
     pub fn use_pipes(&mut self) {

@@ -24,5 +24,5 @@ mod turn;
 pub use event::{EventSink, NodeEvent};
 pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
 pub(crate) use tap::Tap;
-pub use tap::{Forwarded, Watcher};
+pub use tap::{Shown, Watcher};
 pub use turn::{OUTPUTS_PER_TURN, Side, Stack};

@@ -1,35 +1,40 @@
-//! What a router shows of the messages that it forwards: headers, and the first bytes of payload in memory.
+//! What a node shows of its messages: headers, and the first bytes of payload in memory.
+//!
+//! Each message is shown once: one that is forwarded or that is for this node when it has arrived, one of this node's own
+//! when it is given to its LND.
 //!
 //! Nothing is read that would not be in memory anyway: payload in a pipe of the kernel stays there, and shows no bytes.
 
+use std::ops::Range;
+
 use lnd::{NiId, RxId};
-use lnet_core::RouterBuffer;
+use lnet_core::{MdHandle, Place};
 use lnet_types::Time;
 use lnet_wire::Header;
 use rustc_hash::FxHashMap;
 
 use super::memory::MemoryTable;
 
-/// A message that has arrived to be forwarded.
+/// A message that has arrived, or that is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Forwarded<'a> {
-    /// The interface that it came by.
-    pub ni: NiId,
+pub struct Shown<'a> {
+    /// The interface that it came by; `None` for a message that this node sends.
+    pub ni: Option<NiId>,
     /// Its header.
     pub header: &'a Header,
     /// The first bytes of its payload, as many as were wanted; none if the payload is in a pipe.
     pub head: &'a [u8],
-    /// When it was complete.
+    /// When it was complete, or was sent.
     pub time: Time,
 }
 
-/// Looks at messages that a router forwards. Its calls hold the node's lock, so it does little.
+/// Looks at the messages of a node. Its calls hold the node's lock, so it does little.
 pub trait Watcher: Send {
     /// Returns how many bytes of payload it wants of a message with this header; `None` if it does not want the message.
     fn wants(&self, header: &Header) -> Option<usize>;
 
     /// Takes a message.
-    fn forwarded(&mut self, message: Forwarded<'_>);
+    fn take(&mut self, message: Shown<'_>);
 }
 
 /// The most messages that are arriving and wanted. Beyond, further ones are not shown.
@@ -46,8 +51,8 @@ struct Waiting {
     ni: NiId,
     header: Header,
     wanted: usize,
-    /// `None` for a message of this node's own.
-    buffer: Option<RouterBuffer>,
+    /// Where its payload lands, once that is known.
+    landing: Option<(Place, Range<usize>)>,
 }
 
 impl Tap {
@@ -67,17 +72,22 @@ impl Tap {
                 ni,
                 header: *header,
                 wanted,
-                buffer: None,
+                landing: None,
             };
             self.waiting.insert(rx, waiting);
         }
     }
 
-    /// Notes the buffer of a message that is forwarded.
-    pub(crate) fn lands(&mut self, rx: RxId, buffer: RouterBuffer) {
+    /// Notes where the payload of a message lands.
+    pub(crate) fn lands(&mut self, rx: RxId, place: Place, range: Range<usize>) {
         if let Some(waiting) = self.waiting.get_mut(&rx) {
-            waiting.buffer = Some(buffer);
+            waiting.landing = Some((place, range));
         }
+    }
+
+    /// Forgets a message that is dropped.
+    pub(crate) fn forget(&mut self, rx: RxId) {
+        self.waiting.remove(&rx);
     }
 
     /// Shows a message that is complete, and forgets one that is not.
@@ -91,14 +101,43 @@ impl Tap {
         let Some(waiting) = self.waiting.remove(&rx).filter(|_| is_whole) else {
             return;
         };
-        let Some(buffer) = waiting.buffer else {
+        let Some((place, range)) = waiting.landing else {
             return;
         };
-        let len = waiting.wanted.min(waiting.header.payload_length as usize);
-        memory.router_head(buffer, len, &mut self.head);
-        self.watcher.forwarded(Forwarded {
-            ni: waiting.ni,
+        let len = waiting.wanted.min(range.len());
+        match place {
+            Place::Router(buffer) => memory.router_head(buffer, len, &mut self.head),
+            Place::Md(md) => memory.md_head(md, range.start..range.start + len, &mut self.head),
+            Place::Core(_) => self.head.clear(),
+        }
+        self.watcher.take(Shown {
+            ni: Some(waiting.ni),
             header: &waiting.header,
+            head: &self.head,
+            time: now,
+        });
+    }
+
+    /// Returns how many bytes of payload are wanted of a message that this node sends.
+    pub(crate) fn wants(&self, header: &Header) -> Option<usize> {
+        self.watcher.wants(header)
+    }
+
+    /// Shows a message that this node sends.
+    pub(crate) fn sent<Q>(
+        &mut self,
+        header: &Header,
+        payload: Option<(MdHandle, Range<usize>)>,
+        memory: &mut MemoryTable<Q>,
+        now: Time,
+    ) {
+        self.head.clear();
+        if let Some((md, range)) = payload {
+            memory.md_head(md, range, &mut self.head);
+        }
+        self.watcher.take(Shown {
+            ni: None,
+            header,
             head: &self.head,
             time: now,
         });

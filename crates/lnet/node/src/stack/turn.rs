@@ -54,7 +54,7 @@ pub struct Side<Q> {
     leaving: Vec<(Event, Registered<Q>)>,
     /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
     for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
-    /// Who looks at messages that are forwarded; mostly nobody.
+    /// Who looks at messages; mostly nobody.
     pub(crate) tap: Option<Tap>,
 }
 
@@ -183,6 +183,9 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     }
 
     fn carry_out(&mut self, output: Output, now: Time) {
+        if let Output::Transmit(transmit) = &output {
+            self.side.show_own(transmit, now);
+        }
         match output {
             Output::Transmit(transmit) if transmit.ni == NiId::LOOPBACK => {
                 loopback::carry(&mut self.side, transmit, now);
@@ -219,15 +222,42 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         if loopback::resume(&mut self.side, rx, landing, now) {
             return;
         }
+        if let (None, Some(tap)) = (landing, &mut self.side.tap) {
+            tap.forget(rx);
+        }
         let destination = landing.and_then(|landing| self.side.destination(rx, landing));
         // The connection may have closed before the core's decision was carried out.
         if !self.lnd.resume(rx, destination, now) {
             self.side.for_core.remove(&rx);
+            if let Some(tap) = &mut self.side.tap {
+                tap.forget(rx);
+            }
         }
     }
 }
 
 impl<Q: EventSink> Side<Q> {
+    /// Shows a message that comes from this node itself. One that is forwarded was shown when it arrived.
+    fn show_own(&mut self, transmit: &Transmit, now: Time) {
+        let Some(tap) = &mut self.tap else { return };
+        let header = &transmit.header;
+        let Some(wanted) = tap.wants(header) else {
+            return;
+        };
+        let payload = match transmit.payload.map(|payload| (payload.place, payload)) {
+            Some((Place::Md(md), payload)) => {
+                let length = wanted.min(payload.length as usize);
+                let start = payload.offset as usize;
+                Some((md, start..start.saturating_add(length)))
+            }
+            Some((Place::Router(_) | Place::Core(_), _)) => return,
+            None if transmit.ni == NiId::LOOPBACK => None,
+            None if self.core.nis().any(|ni| ni.nid == header.src_nid) => None,
+            None => return,
+        };
+        tap.sent(header, payload, &mut self.memory, now);
+    }
+
     /// Returns the memory of a payload; `None` if the payload is empty or no longer complete.
     pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
         let range = range(payload.offset, payload.length);
@@ -252,10 +282,10 @@ impl<Q: EventSink> Side<Q> {
         rx: RxId,
         landing: lnet_core::Landing,
     ) -> Option<Destination> {
-        if let (Some(tap), Place::Router(buffer)) = (&mut self.tap, landing.place) {
-            tap.lands(rx, buffer);
-        }
         let range = range(landing.offset, landing.length);
+        if let Some(tap) = &mut self.tap {
+            tap.lands(rx, landing.place, range.clone());
+        }
         if range.is_empty() {
             return None;
         }

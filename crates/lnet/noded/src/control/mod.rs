@@ -23,6 +23,7 @@ mod ping;
 mod plan;
 mod recording;
 mod request;
+mod rpcs;
 mod rules;
 mod show;
 mod tune;

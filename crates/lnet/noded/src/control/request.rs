@@ -11,7 +11,9 @@ use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
 use super::show::RouteFilter;
-use super::{fault, import, lst, numbers, parameters, ping, recording, rules, show, tune, watch};
+use super::{
+    fault, import, lst, numbers, parameters, ping, recording, rpcs, rules, show, tune, watch,
+};
 use crate::managed::ManagedNode;
 use crate::setup::with_nids_where_names_mislead;
 
@@ -84,6 +86,8 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
         Request::SelectionState => return selection_state(node, send),
         Request::Numbers => return numbers::tell(node, send),
         Request::Watch { kinds } => return watch::tell(node, &kinds, send),
+        Request::RpcNumbers => rpcs::numbers(node)?,
+        Request::WatchRpcs(filter) => return rpcs::tell(node, filter, send),
         Request::Lst { key, words } => return lst::carry_out(node, &key, &words, send),
         Request::Connections => return numbers::connections(node, send),
         Request::Parameter { name } => return parameters::tell(node, &name, send),

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use super::catalogue::*;
 use super::facts::{Answer, Facts, Mgs, Reach, TargetFacts, Way, Why};
 use crate::client::{Failure, Service};
+use crate::opc::MGS_CONNECT;
 
 /// What follows from the facts.
 #[derive(Clone, Debug, Default)]
@@ -197,6 +198,8 @@ const EPROTO: i32 = -71;
 
 fn mgs_failure(failure: &Failure) -> &'static Kind {
     match failure {
+        // What answered the connect is an MGS.
+        Failure::NoReply { opc, .. } if *opc != MGS_CONNECT => &MGS_LATE,
         Failure::NoReply { .. } | Failure::Unsent(_) => &MGS_SILENT,
         Failure::Refused {
             is_banned: true, ..

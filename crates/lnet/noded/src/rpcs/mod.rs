@@ -1,11 +1,16 @@
-//! Counts the RPCs of Lustre that pass a router.
+//! Counts the RPCs of Lustre that pass a router, or that begin or end at this node.
 //!
 //! ```text
 //!  node, under its lock: header and at most 1 KiB ──▶ a queue of limited length ──▶ a thread: pairs, counts
-//!                                                       └ full: missed                └─▶ metrics
+//!                                                       └ full: missed                ├─▶ metrics, tables, the slowest
+//!                                                                                     └─▶ watchers
 //! ```
 
-use std::fmt::Write as _;
+mod metrics;
+mod slowest;
+mod view;
+mod watching;
+
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,10 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use lnet_node::Node;
-use lnet_node::stack::{Forwarded, Watcher};
-use lnet_ptlrpc::{By, Figures, OTHER, Pairer, PortalUse, Seen, Summary, portal_use};
+use lnet_node::stack::{Shown, Watcher};
+use lnet_ptlrpc::{By, Pairer, PortalUse, Rpc, Seen, Summary, portal_use};
 use lnet_types::Time;
 use lnet_wire::{Body, Header};
+
+use self::slowest::Slowest;
+pub(crate) use self::view::RpcView;
+use self::watching::Watchers;
 
 /// The bytes of a message that are looked at: names and the job of every RPC are within.
 const HEAD_MAX: usize = 1024;
@@ -24,10 +33,10 @@ const HEAD_MAX: usize = 1024;
 /// The messages that may wait for the thread: 20 MB.
 const QUEUE_MAX: usize = 1 << 14;
 
-/// The most clients, jobs and targets with series of their own.
-const OWN_MAX: usize = 100;
+/// The place of messages that this node sends; those that arrive have the number of their interface.
+const OWN: u64 = u64::MAX;
 
-/// The RPCs that pass a node are counted for as long as this value exists.
+/// The RPCs that a node sees are counted for as long as this value exists.
 pub struct RpcCounts {
     node: Node,
     shared: Arc<Shared>,
@@ -37,6 +46,7 @@ pub struct RpcCounts {
 #[derive(Default)]
 struct Shared {
     counted: Mutex<Counted>,
+    watchers: Watchers,
     shown: AtomicU64,
     missed: AtomicU64,
     taken: AtomicU64,
@@ -45,6 +55,7 @@ struct Shared {
 struct Counted {
     pairer: Pairer,
     tables: [Summary; 4],
+    slowest: Slowest,
 }
 
 impl Default for Counted {
@@ -52,6 +63,7 @@ impl Default for Counted {
         Self {
             pairer: Pairer::default(),
             tables: By::ALL.map(|by| Summary::new(&[by])),
+            slowest: Slowest::default(),
         }
     }
 }
@@ -85,9 +97,9 @@ impl Watcher for Feed {
         }
     }
 
-    fn forwarded(&mut self, message: Forwarded<'_>) {
+    fn take(&mut self, message: Shown<'_>) {
         let copied = Copied {
-            place: message.ni.0.into(),
+            place: message.ni.map_or(OWN, |ni| ni.0.into()),
             header: *message.header,
             head: message.head.to_vec(),
             time: message.time,
@@ -103,7 +115,7 @@ impl Watcher for Feed {
 }
 
 impl RpcCounts {
-    /// Begins to count the RPCs that pass the node.
+    /// Begins to count the RPCs that the node sees.
     ///
     /// # Errors
     ///
@@ -119,7 +131,7 @@ impl RpcCounts {
             queue,
             shared: Arc::clone(&shared),
         };
-        node.with_engine(|engine, _| engine.watch_forwarded(Some(Box::new(feed))));
+        node.with_engine(|engine, _| engine.watch_messages(Some(Box::new(feed))));
         Ok(Self {
             node: node.clone(),
             shared,
@@ -145,13 +157,18 @@ impl RpcCounts {
         let shared = Arc::clone(&self.shared);
         move || shared.metrics()
     }
+
+    /// Returns what control clients see.
+    pub(crate) fn view(&self) -> RpcView {
+        RpcView::new(Arc::clone(&self.shared))
+    }
 }
 
 impl Drop for RpcCounts {
     fn drop(&mut self) {
         // The queue ends with the watcher, and the thread with the queue.
         self.node
-            .with_engine(|engine, _| engine.watch_forwarded(None));
+            .with_engine(|engine, _| engine.watch_messages(None));
         if let Some(thread) = self.thread.take() {
             crate::serving::join(thread);
         }
@@ -162,138 +179,48 @@ impl Shared {
     fn count(&self, messages: &Receiver<Copied>) {
         while let Ok(first) = messages.recv() {
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            counted.take(&first);
+            counted.take(&first, &self.watchers);
             let mut taken = 1;
             for message in messages.try_iter().take(256) {
-                counted.take(&message);
+                counted.take(&message, &self.watchers);
                 taken += 1;
             }
             drop(counted);
             self.taken.fetch_add(taken, Ordering::Relaxed);
         }
     }
-
-    fn metrics(&self) -> String {
-        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = String::new();
-        for table in &counted.tables {
-            let by = table.by().first().map_or("", |by| by.name());
-            families(&mut text, by, &top(table));
-        }
-        let outstanding = counted.pairer.outstanding() as u64;
-        drop(counted);
-        single(
-            &mut text,
-            "outstanding",
-            "RPCs without a reply so far",
-            "gauge",
-            outstanding,
-        );
-        let missed = self.missed.load(Ordering::Relaxed);
-        single(
-            &mut text,
-            "missed",
-            "Messages that were not looked at",
-            "counter",
-            missed,
-        );
-        text
-    }
 }
 
 impl Counted {
-    fn take(&mut self, message: &Copied) {
-        let Self { pairer, tables } = self;
+    fn take(&mut self, message: &Copied, watchers: &Watchers) {
+        let Self {
+            pairer,
+            tables,
+            slowest,
+        } = self;
         let seen = Seen {
             time: message.time,
             place: message.place,
             header: &message.header,
             head: &message.head,
         };
-        pairer.take(&seen, &mut |rpc| {
+        pairer.take(&seen, &mut |rpc: Rpc| {
             tables.iter_mut().for_each(|table| table.add(&rpc));
+            slowest.add(&rpc, message.time);
+            watchers.tell(&rpc);
         });
     }
 }
 
-/// What a series shows.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    rpcs: u64,
-    errors: u64,
-    unanswered: u64,
-    bytes: u64,
-}
-
-impl Sums {
-    fn add(&mut self, figures: &Figures) {
-        self.rpcs += figures.rpcs;
-        self.errors += figures.errors;
-        self.unanswered += figures.unanswered;
-        self.bytes = self.bytes.saturating_add(figures.bytes);
-    }
-}
-
-/// Returns the rows with the most RPCs, and one row of all others.
-fn top(table: &Summary) -> Vec<(String, Sums)> {
-    let mut own: Vec<(String, Sums)> = Vec::new();
-    let mut rest: Option<Sums> = None;
-    for (key, figures) in table.rows() {
-        let name = key.first().cloned().unwrap_or_default();
-        if own.len() < OWN_MAX && name != OTHER {
-            let mut sums = Sums::default();
-            sums.add(figures);
-            own.push((name, sums));
-        } else {
-            rest.get_or_insert_default().add(figures);
-        }
-    }
-    own.extend(rest.map(|rest| (OTHER.to_owned(), rest)));
-    own
-}
-
-fn families(text: &mut String, by: &str, rows: &[(String, Sums)]) {
-    type Part = (&'static str, &'static str, fn(&Sums) -> u64);
-    let parts: [Part; 4] = [
-        ("rpcs", "RPCs that have ended", |sums| sums.rpcs),
-        ("errors", "RPCs whose reply has an error", |sums| {
-            sums.errors
-        }),
-        ("unanswered", "RPCs without a reply", |sums| sums.unanswered),
-        ("bulk_bytes", "Bytes of bulk of RPCs", |sums| sums.bytes),
-    ];
-    for (part, help, value) in parts {
-        let name = format!("finerail_rpc_{by}_{part}");
-        // Writing to a String does not fail.
-        let _written = writeln!(
-            text,
-            "# HELP {name} {help}, by {by}.\n# TYPE {name} counter"
-        );
-        for (row, sums) in rows {
-            let row = row.replace('\\', "\\\\").replace('"', "\\\"");
-            let _written = writeln!(text, "{name}_total{{{by}=\"{row}\"}} {}", value(sums));
-        }
-    }
-}
-
-fn single(text: &mut String, name: &str, help: &str, kind: &str, value: u64) {
-    let name = format!("finerail_rpc_{name}");
-    let ending = if kind == "counter" { "_total" } else { "" };
-    // Writing to a String does not fail.
-    let _written = writeln!(
-        text,
-        "# HELP {name} {help}.\n# TYPE {name} {kind}\n{name}{ending} {value}"
-    );
-}
-
 #[cfg(test)]
 mod tests {
-    use lnet_ptlrpc::{End, Flavor, Rpc};
+    use lnet_ptlrpc::{End, Flavor};
     use lnet_types::{LndType, Net, Nid};
 
     use super::*;
 
-    fn rpc(client: u32) -> Rpc {
+    /// An RPC of a client.
+    pub(super) fn rpc(client: u32) -> Rpc {
         let net = Net::new(LndType::TCP, 0);
         Rpc {
             opc: Some(400),
@@ -320,42 +247,5 @@ mod tests {
             timeout: 30,
             end: End::Answered,
         }
-    }
-
-    #[test]
-    fn others_are_one_series_and_no_rpc_is_lost() {
-        let mut table = Summary::new(&[By::Client]);
-        for client in 1..=150 {
-            for _ in 0..client {
-                table.add(&rpc(client));
-            }
-        }
-        let rows = top(&table);
-        assert_eq!(rows.len(), OWN_MAX + 1);
-        assert_eq!(rows[0].0, "0.0.0.150@tcp");
-        let (name, rest) = rows.last().unwrap();
-        assert_eq!((name.as_str(), rest.rpcs), (OTHER, (1..=50).sum::<u64>()));
-        let sum: u64 = rows.iter().map(|(_, sums)| sums.rpcs).sum();
-        assert_eq!(sum, (1..=150).sum::<u64>());
-    }
-
-    #[test]
-    fn names_cannot_end_a_label() {
-        let mut table = Summary::new(&[By::Job]);
-        table.add(&rpc(1));
-        let mut text = String::new();
-        families(&mut text, "job", &top(&table));
-        assert!(
-            text.contains("finerail_rpc_job_rpcs_total{job=\"a \\\"job\\\"\"} 1\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("finerail_rpc_job_bulk_bytes_total{job=\"a \\\"job\\\"\"} 10\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("finerail_rpc_job_errors_total{job=\"a \\\"job\\\"\"} 1\n"),
-            "{text}"
-        );
     }
 }
