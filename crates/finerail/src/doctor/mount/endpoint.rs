@@ -316,6 +316,7 @@ impl Call<'_> {
         let now = self.endpoint.now();
         match (event.kind, event.status) {
             (EventKind::Put, Ok(())) => {
+                // A reply whose bytes are not there is an empty one, which `answer` finds malformed.
                 let bytes = memory.map(lnet_node::Memory::into_vec).unwrap_or_default();
                 let bytes = bytes.get(..event.mlength as usize).unwrap_or_default();
                 self.replies.retain(|md| *md != event.md);

@@ -1,7 +1,8 @@
-//! What follows from an input: the events of pings and pushes of this node, and the changes that they bring.
+//! What follows from an input: the events of pings and pushes, the changes that these events bring, and the ACKs to
+//! pushes of peers.
 //!
-//! An input is handled first, and what follows from it afterwards: an answer to a ping may start a push, which may fail
-//! at once. So no room calls the one above it.
+//! An input is handled first. What follows from the input is handled afterwards, since it may start further operations:
+//! an answer to a ping may start a push, which may fail at once. So no room calls the room above it.
 
 use crate::ground::event::{Event, EventKind};
 use crate::traffic::portals::descriptor::Owner;
@@ -9,7 +10,7 @@ use crate::traffic::portals::lifecycle::Later;
 use crate::upkeep::Upkeep;
 
 impl Upkeep {
-    /// Handles the events of operations that the core itself started, and everything that follows from them.
+    /// Handles everything that waits since the input, and what follows from that, until nothing waits.
     pub(crate) fn settle(&mut self) {
         loop {
             self.traffic.refresh_ping_info();
