@@ -42,6 +42,8 @@ mod traffic;
 mod upkeep;
 mod view;
 
+use std::collections::VecDeque;
+
 use lnet_types::Time;
 
 pub use census::Census;
@@ -233,6 +235,12 @@ impl Core {
     /// Removes and returns the oldest output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.upkeep.traffic.fabric.ground.outputs.pop_front()
+    }
+
+    /// Exchanges the queue of outputs for another queue, which is empty as a rule: a driver that reads outputs in their
+    /// place copies none of them.
+    pub fn swap_outputs(&mut self, outputs: &mut VecDeque<Output>) {
+        std::mem::swap(&mut self.upkeep.traffic.fabric.ground.outputs, outputs);
     }
 
     /// Returns the bytes of a buffer that the core owns; empty if there is no such buffer.

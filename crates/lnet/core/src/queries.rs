@@ -17,7 +17,7 @@ use crate::ground::counters::Counters;
 use crate::ground::globals::Globals;
 use crate::ground::md::MdHandle;
 use crate::traffic::fault::{DelayRule, DropRule, FaultStats};
-use crate::traffic::send::tx::{Tx, Work};
+use crate::traffic::send::tx::Tx;
 
 impl Core {
     /// Returns the node-wide parameters in force.
@@ -46,13 +46,8 @@ impl Core {
     }
 
     fn is_check(&self, tx: &Tx) -> bool {
-        let Work::Operation(event) = &tx.work else {
-            return false;
-        };
-        self.traffic()
-            .mds
-            .get(event.md)
-            .is_some_and(|md| md.owner.is_started_here())
+        let md = tx.descriptor().and_then(|md| self.traffic().mds.get(md));
+        md.is_some_and(|md| md.owner.is_started_here())
     }
 
     /// Returns the next hop of the last operation that was started from a descriptor, whether or not it has been sent.

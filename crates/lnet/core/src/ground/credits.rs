@@ -89,6 +89,11 @@ impl<T: Copy + PartialEq> Credits<T> {
         &self.waiting
     }
 
+    /// Returns whether no message waits and no timer is armed for the queue.
+    pub(crate) fn are_at_rest(&self) -> bool {
+        self.waiting.is_empty() && self.checked_at.is_none()
+    }
+
     /// Returns whether no message holds a credit or waits for one.
     pub(crate) fn are_idle(&self) -> bool {
         self.held == 0 && self.waiting.is_empty()

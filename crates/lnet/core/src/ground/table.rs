@@ -93,7 +93,7 @@ impl<K: Key, T> Table<K, T> {
 
     pub(crate) fn remove(&mut self, key: K) -> Option<T> {
         self.get(key)?;
-        Some(self.slots.remove(slot_of(key)).value)
+        self.slots.try_remove(slot_of(key)).map(|slot| slot.value)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {

@@ -12,7 +12,7 @@ use crate::stack::turn::Side;
 pub(crate) type Parked = FxHashMap<RxId, Transmit>;
 
 /// Carries one message from the core back into the core.
-pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: Transmit, now: Time) {
+pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: &Transmit, now: Time) {
     let from = ProcessId {
         nid: Nid::LOOPBACK,
         pid: transmit.header.src_pid,
@@ -21,9 +21,9 @@ pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: Transmit, now: T
         .core
         .header(NiId::LOOPBACK, from, &transmit.header, now)
     {
-        Verdict::Receive { rx, landing } => deliver(side, rx, Some(landing), &transmit, now),
+        Verdict::Receive { rx, landing } => deliver(side, rx, Some(landing), transmit, now),
         Verdict::Hold { rx } => {
-            side.parked.insert(rx, transmit);
+            side.parked.insert(rx, transmit.clone());
         }
         // The core has dropped and counted the message. For the sender it was sent, as on any net.
         Verdict::Drop(_) => side.core.sent(transmit.tx, MessageStatus::Ok, now),

@@ -5,6 +5,7 @@
 //! left for the next turn, so that waiting threads get the lock in between. Bytes move between [`Stack::next_job`]
 //! and [`Stack::finish`], while no thread holds the stack.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct Stack<N: Network, Q> {
     pub lnd: Socklnd<N>,
     /// The part that the LND calls back into.
     pub side: Side<Q>,
+    /// Outputs of the core that are carried out before all later ones.
+    outputs: VecDeque<Output>,
     outputs_max: u32,
 }
 
@@ -74,17 +77,30 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         Self {
             lnd,
             side,
+            outputs: VecDeque::new(),
             outputs_max: OUTPUTS_PER_TURN,
         }
     }
 
     /// Carries out the core's outputs for one turn. Returns true if outputs may be left for the next turn.
     pub fn decide(&mut self, now: Time) -> bool {
-        for _ in 0..self.outputs_max {
-            let Some(output) = self.side.core.poll_output() else {
+        let mut left = self.outputs_max as usize;
+        while left > 0 {
+            if self.outputs.is_empty() {
+                self.side.core.swap_outputs(&mut self.outputs);
+            }
+            let count = self.outputs.len().min(left);
+            if count == 0 {
                 return false;
-            };
-            self.carry_out(output, now);
+            }
+            left -= count;
+            // Events of the LND add outputs to the core's queue meanwhile, never to this one.
+            let mut outputs = std::mem::take(&mut self.outputs);
+            for output in outputs.range(..count) {
+                self.carry_out(output, now);
+            }
+            outputs.drain(..count);
+            self.outputs = outputs;
         }
         true
     }
@@ -182,18 +198,12 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         self.outputs_max = u32::MAX;
     }
 
-    fn carry_out(&mut self, output: Output, now: Time) {
-        if let Output::Transmit(transmit) = &output {
-            self.side.show_own(transmit, now);
-        }
+    fn carry_out(&mut self, output: &Output, now: Time) {
         match output {
-            Output::Transmit(transmit) if transmit.ni == NiId::LOOPBACK => {
-                loopback::carry(&mut self.side, transmit, now);
-            }
-            Output::Transmit(transmit) => self.transmit(&transmit, now),
-            Output::Resume { rx, landing } => self.resume(rx, landing, now),
-            Output::Cancel { rx } => self.lnd.cancel(rx, now, &mut self.side),
-            Output::Doubt { nid } => self.lnd.doubt(nid, now, &mut self.side),
+            Output::Transmit(transmit) => self.transmit(transmit, now),
+            Output::Resume { rx, landing } => self.resume(*rx, *landing, now),
+            Output::Cancel { rx } => self.lnd.cancel(*rx, now, &mut self.side),
+            Output::Doubt { nid } => self.lnd.doubt(*nid, now, &mut self.side),
             Output::Event(event) => self.side.deliver(event),
             Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
             Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),
@@ -201,6 +211,10 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     }
 
     fn transmit(&mut self, transmit: &Transmit, now: Time) {
+        self.side.show_own(transmit, now);
+        if transmit.ni == NiId::LOOPBACK {
+            return loopback::carry(&mut self.side, transmit, now);
+        }
         let payload = transmit.payload;
         let payload = payload.and_then(|payload| self.side.source(payload));
         if payload.is_none() && transmit.header.payload_length > 0 {
@@ -316,20 +330,21 @@ impl<Q: EventSink> Side<Q> {
         self.core.arrived(rx, result, now);
     }
 
-    fn deliver(&mut self, event: Event) {
+    fn deliver(&mut self, event: &Event) {
         self.delivered = true;
-        let md = event.md;
-        let taken = if event.unlinked {
-            match self.memory.release(md) {
-                Some(registered) => return self.give_back(event, registered),
-                None => true,
+        if event.unlinked {
+            if let Some(registered) = self.memory.release(event.md) {
+                self.give_back(event.clone(), registered);
             }
-        } else {
-            self.memory.registered(md).is_none_or(|registered| {
-                let memory = None;
-                registered.queue.push(NodeEvent { event, memory })
+            return;
+        }
+        let registered = self.memory.registered(event.md);
+        let taken = registered.is_none_or(|registered| {
+            registered.queue.push(NodeEvent {
+                event: event.clone(),
+                memory: None,
             })
-        };
+        });
         if !taken {
             self.events_lost += 1;
         }

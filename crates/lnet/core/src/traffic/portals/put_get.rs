@@ -59,10 +59,6 @@ pub(in crate::traffic) struct Start {
     pub(in crate::traffic) md: MdHandle,
     pub(in crate::traffic) source: Option<Nid>,
     pub(in crate::traffic) target: ProcessId,
-    pub(in crate::traffic) portal: u32,
-    pub(in crate::traffic) match_bits: u64,
-    pub(in crate::traffic) offset: u32,
-    pub(in crate::traffic) hdr_data: u64,
     pub(in crate::traffic) body: Body,
     /// How long to wait for the response; `None` if none is requested.
     pub(in crate::traffic) response_within: Option<Duration>,
@@ -70,15 +66,31 @@ pub(in crate::traffic) struct Start {
     pub(in crate::traffic) exact: Exact,
 }
 
-/// An operation that has taken its share of the descriptor's threshold.
-struct Begun {
-    /// The SEND event that ends the operation.
-    event: Event,
-    payload: Option<Payload>,
-    owner: Owner,
+/// The fields of a PUT or GET that its events repeat.
+struct Fields {
+    portal: u32,
+    match_bits: u64,
+    offset: u32,
+    hdr_data: u64,
 }
 
-/// A message that waits until its target is discovered.
+impl Fields {
+    fn of(body: &Body) -> Self {
+        let (portal, match_bits, offset, hdr_data) = match body {
+            Body::Put(put) => (put.ptl_index, put.match_bits, put.offset, put.hdr_data),
+            Body::Get(get) => (get.ptl_index, get.match_bits, get.src_offset, 0),
+            Body::Ack(_) | Body::Reply(_) => (0, 0, 0, 0),
+        };
+        Self {
+            portal,
+            match_bits,
+            offset,
+            hdr_data,
+        }
+    }
+}
+
+/// A message that waits until its target is discovered. It is handed on in a box, since few messages wait.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) send: PathRequest,
@@ -117,7 +129,7 @@ impl Traffic {
         put: PutRequest,
         hints: SendHints,
         now: Time,
-    ) -> Result<Option<Waiting>, PortalError> {
+    ) -> Result<Option<Box<Waiting>>, PortalError> {
         let none = Handle::NONE;
         let ack_wmd = if put.ack {
             self.wire_handles.of(put.md)
@@ -147,10 +159,6 @@ impl Traffic {
             md,
             source,
             target,
-            portal,
-            match_bits,
-            offset,
-            hdr_data,
             body,
             response_within,
             hints,
@@ -171,7 +179,7 @@ impl Traffic {
         response_within: Duration,
         exact: Exact,
         now: Time,
-    ) -> Result<Option<Waiting>, PortalError> {
+    ) -> Result<Option<Box<Waiting>>, PortalError> {
         let return_wmd = self.wire_handles.of(get.md);
         let GetRequest {
             md,
@@ -191,15 +199,10 @@ impl Traffic {
             sink_length: entry.spec.length,
         });
         let response_within = Some(response_within);
-        let hdr_data = 0;
         let start = Start {
             md,
             source,
             target,
-            portal,
-            match_bits,
-            offset,
-            hdr_data,
             body,
             response_within,
             hints,
@@ -223,13 +226,13 @@ impl Traffic {
         Ok(entry)
     }
 
-    fn start(&mut self, start: &Start, now: Time) -> Option<Waiting> {
+    fn start(&mut self, start: &Start, now: Time) -> Option<Box<Waiting>> {
         self.note_time(now);
         let target = start.target;
         let send = PathRequest::Request(Request {
             source: start.source,
             target,
-            reserved: start.portal == LNET_PORTAL,
+            reserved: Fields::of(&start.body).portal == LNET_PORTAL,
             exact: start.exact,
             cpt: start.hints.cpt,
             avoid: start.hints.avoid,
@@ -240,12 +243,7 @@ impl Traffic {
         self.fabric.ensure_target_known(&send, now);
         let path = self.fabric.view().path(&send, None, &mut Unobserved);
         self.fabric.note_selection(&send, None);
-        let Some(Begun {
-            event,
-            payload,
-            owner,
-        }) = self.begin_send(start)
-        else {
+        let Some((payload, owner)) = self.begin_send(start) else {
             self.broken("the descriptor of an operation that begins");
             return None;
         };
@@ -264,17 +262,21 @@ impl Traffic {
         let message = Outgoing {
             header,
             payload,
-            work: Work::Operation(event),
+            work: Work::Request {
+                md: start.md,
+                target,
+                sender: Nid::ANY,
+            },
             owner,
             named: start.hints.resend_to,
         };
         match path {
             Ok(path) if self.fabric.must_wait(&send, path) => {
-                return Some(Waiting {
+                return Some(Box::new(Waiting {
                     send,
                     path,
                     message,
-                });
+                }));
             }
             Ok(path) => self.dispatch(send, path, message, now),
             Err(error) => self.reject(message, error.errno(self.globals().profile)),
@@ -282,12 +284,11 @@ impl Traffic {
         None
     }
 
-    /// Takes an operation of the descriptor's threshold, and prepares the payload and the SEND event that ends the
-    /// operation.
-    fn begin_send(&mut self, start: &Start) -> Option<Begun> {
+    /// Takes an operation of the descriptor's threshold. Returns the payload, and the user of the descriptor.
+    fn begin_send(&mut self, start: &Start) -> Option<(Option<Payload>, Owner)> {
         let md = self.mds.get_mut(start.md)?;
         md.begin();
-        let (length, user, owner) = (md.spec.length, md.spec.user, md.owner);
+        let (length, owner) = (md.spec.length, md.owner);
         let has_payload = length > 0 && matches!(start.body, Body::Put(_));
         let payload = has_payload.then_some(Payload {
             place: owner.place(start.md),
@@ -298,33 +299,42 @@ impl Traffic {
         if let Some(buffer) = owner.buffer().filter(|_| has_payload) {
             self.buffers.retain(buffer);
         }
+        Some((payload, owner))
+    }
+
+    /// Returns the SEND event that ends a PUT or GET: its descriptor, its target, the next hop and its header.
+    pub(in crate::traffic) fn send_event(
+        &self,
+        handle: MdHandle,
+        target: ProcessId,
+        sender: Nid,
+        header: &Header,
+    ) -> Event {
+        let md = self.mds.get(handle);
+        let (length, user) = md.map_or((0, 0), |md| (md.spec.length, md.spec.user));
         let own = ProcessId {
             nid: Nid::ANY,
             pid: self.fabric.ground.config.pid,
         };
-        let event = Event {
+        let fields = Fields::of(&header.body);
+        Event {
             kind: EventKind::Send,
-            md: start.md,
+            md: handle,
             user,
             status: Ok(()),
             unlinked: false,
-            target: start.target,
+            target,
             initiator: own,
             source: own,
-            sender: Nid::ANY,
-            message_type: Some(start.body.message_type()),
-            portal: start.portal,
-            match_bits: start.match_bits,
+            sender,
+            message_type: Some(header.body.message_type()),
+            portal: fields.portal,
+            match_bits: fields.match_bits,
             rlength: length,
             mlength: length,
-            offset: start.offset,
-            hdr_data: start.hdr_data,
-        };
-        Some(Begun {
-            event,
-            payload,
-            owner,
-        })
+            offset: fields.offset,
+            hdr_data: fields.hdr_data,
+        }
     }
 
     fn expect_response(&mut self, start: &Start, next_hop: Nid, now: Time) {
@@ -335,12 +345,13 @@ impl Traffic {
             Body::Get(_) => MessageType::Get,
             _ => MessageType::Put,
         };
+        let fields = Fields::of(&start.body);
         let tracked = Tracked {
             deadline: now + within,
             operation,
             target: start.target,
-            portal: start.portal,
-            match_bits: start.match_bits,
+            portal: fields.portal,
+            match_bits: fields.match_bits,
             next_hop,
             departed: false,
         };

@@ -114,7 +114,7 @@ impl Traffic {
         let message = Outgoing {
             header,
             payload,
-            work: Work::Operation(event),
+            work: Work::Reply(Box::new(event)),
             owner: Owner::User,
             named: None,
         };

@@ -45,7 +45,7 @@ impl Traffic {
         let ni = tx.ni;
         tx.stage = SendStage::NiQueue;
         let Some(interface) = self.fabric.nis.get_mut(ni) else {
-            self.release_peer_credit(peer);
+            self.release(Queue::Peer(peer));
             return self.fail_message(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
         };
         if interface
@@ -168,7 +168,7 @@ impl Traffic {
             return self.broken("a message that waits for a credit of its peer");
         };
         if tx.is_forwarded() && self.fabric.is_down(peer, now) {
-            self.release_peer_credit(peer);
+            self.release(Queue::Peer(peer));
             self.fail_message(
                 id,
                 End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
@@ -178,11 +178,16 @@ impl Traffic {
         }
     }
 
-    fn release_peer_credit(&mut self, peer: PeerNiId) {
-        let entry = self.fabric.peers.get_mut(peer);
-        if entry.is_some_and(|peer_ni| !peer_ni.credits.release()) {
-            self.broken("a credit of a peer that was not taken");
+    /// Takes a credit back from a message. Returns whether there may be work in the queue; mostly there is none.
+    fn release(&mut self, queue: Queue) -> bool {
+        let Some(credits) = self.credits_of(queue) else {
+            return false;
+        };
+        let (held, rests) = (credits.release(), credits.are_at_rest());
+        if !held {
+            self.broken("a credit that was not taken");
         }
+        !rests
     }
 
     /// Gives a credit of the peer NI to the message that has waited longest for one.
@@ -204,18 +209,15 @@ impl Traffic {
     }
 
     pub(in crate::traffic) fn return_ni_credit(&mut self, ni: NiId, now: Time) {
-        let Some(entry) = self.fabric.nis.get_mut(ni) else {
-            return;
-        };
-        if !entry.credits.release() {
-            self.broken("a credit of an interface that was not taken");
+        if self.release(Queue::Ni(ni)) {
+            self.serve_ni_queue(ni, now);
         }
-        self.serve_ni_queue(ni, now);
     }
 
     pub(in crate::traffic) fn return_peer_credit(&mut self, peer: PeerNiId, now: Time) {
-        self.release_peer_credit(peer);
-        self.serve_peer_queue(peer, now);
+        if self.release(Queue::Peer(peer)) {
+            self.serve_peer_queue(peer, now);
+        }
     }
 
     /// Removes a message from its queue. Returns the peer NI whose credit the message holds; the caller returns the credit

@@ -15,7 +15,7 @@ use lnet_wire::Header;
 use smallvec::SmallVec;
 
 use crate::fabric::select::{Path, PathRequest};
-use crate::ground::event::{Errno, Event, EventKind};
+use crate::ground::event::{Errno, Event};
 use crate::ground::ids::PeerNiId;
 use crate::ground::io::{NiId, Output, Payload, Place, RouterBuffer, Transmit, TxId};
 use crate::ground::md::MdHandle;
@@ -90,8 +90,17 @@ pub(crate) enum SendStage {
 /// The purpose of a message, which decides what happens when the message ends.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A PUT, GET or REPLY. This event is reported at the end.
-    Operation(Event),
+    /// A PUT or GET, which ends with a SEND event.
+    Request {
+        /// The descriptor.
+        md: MdHandle,
+        /// The target that the caller named.
+        target: ProcessId,
+        /// The next hop of the last attempt; the wildcard before the first one.
+        sender: Nid,
+    },
+    /// A REPLY. This event is reported at the end.
+    Reply(Box<Event>),
     /// An ACK.
     Ack,
     /// A routed message, and the buffer that holds it.
@@ -117,6 +126,15 @@ pub(crate) enum End {
     Sent,
     /// The message failed. Holds the error that its caller receives, and the drop reason that counts a routed message.
     Failed(Errno, DropReason),
+}
+
+impl End {
+    fn result(self) -> Result<(), Errno> {
+        match self {
+            Self::Sent => Ok(()),
+            Self::Failed(errno, _) => Err(errno),
+        }
+    }
 }
 
 impl Tx {
@@ -165,7 +183,8 @@ impl Tx {
     /// Returns the descriptor whose operation the message is.
     pub(crate) fn descriptor(&self) -> Option<MdHandle> {
         match &self.work {
-            Work::Operation(event) => Some(event.md),
+            Work::Request { md, .. } => Some(*md),
+            Work::Reply(event) => Some(event.md),
             Work::Ack | Work::Forward(..) => None,
         }
     }
@@ -312,10 +331,8 @@ impl Traffic {
             }
             _ => {}
         }
-        if let Work::Operation(event) = &mut tx.work
-            && event.kind == EventKind::Send
-        {
-            event.sender = tx.to.nid;
+        if let Work::Request { sender, .. } = &mut tx.work {
+            *sender = tx.to.nid;
         }
         let Some(handle) = tx.descriptor() else {
             return;
@@ -482,12 +499,14 @@ impl Traffic {
     /// Completes the work of a message that was sent or has failed.
     fn complete_work(&mut self, header: &Header, work: Work, end: End) {
         match (work, end) {
-            (Work::Operation(mut event), end) => {
-                event.status = match end {
-                    End::Sent => Ok(()),
-                    End::Failed(errno, _) => Err(errno),
-                };
+            (Work::Request { md, target, sender }, end) => {
+                let mut event = self.send_event(md, target, sender, header);
+                event.status = end.result();
                 self.complete_operation(event);
+            }
+            (Work::Reply(mut event), end) => {
+                event.status = end.result();
+                self.complete_operation(*event);
             }
             (Work::Ack, _) => {}
             (Work::Forward(buffer, passage), end) => {

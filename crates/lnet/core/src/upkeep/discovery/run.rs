@@ -54,12 +54,13 @@ impl Upkeep {
     }
 
     /// Lets a message wait until its target is discovered, if it must.
-    pub(crate) fn park(&mut self, waiting: Option<Waiting>, now: Time) {
-        let Some(Waiting {
+    pub(crate) fn park(&mut self, waiting: Option<Box<Waiting>>, now: Time) {
+        let Some(waiting) = waiting else { return };
+        let Waiting {
             send: PathRequest::Request(request),
             path,
             message,
-        }) = waiting
+        } = *waiting
         else {
             return;
         };
