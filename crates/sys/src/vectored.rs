@@ -74,18 +74,15 @@ impl<'a> Gather<'a> {
         let mut left = limit;
         for part in self.parts.list() {
             let count = part.iov_len.min(left);
-            let end = target.len();
-            target.resize(end + count, 0);
+            target.reserve(count);
             #[expect(unsafe_code, reason = "no reference to a span's memory may exist")]
             // SAFETY: `count` bytes are readable in the part, as for `send`, and writable behind
-            // the old end of the vector. The vector is borrowed exclusively, so no part overlaps
-            // it.
+            // the end of the vector. The vector is borrowed exclusively, so no part overlaps it. The
+            // copy initializes them.
             unsafe {
-                span::copy(
-                    part.iov_base.cast::<u8>(),
-                    target[end..].as_mut_ptr(),
-                    count,
-                );
+                let free = target.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+                span::copy(part.iov_base.cast::<u8>(), free, count);
+                target.set_len(target.len() + count);
             }
             left -= count;
         }

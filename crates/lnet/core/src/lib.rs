@@ -237,10 +237,15 @@ impl Core {
         self.upkeep.traffic.fabric.ground.outputs.pop_front()
     }
 
-    /// Exchanges the queue of outputs for another queue, which is empty as a rule: a driver that reads outputs in their
-    /// place copies none of them.
-    pub fn swap_outputs(&mut self, outputs: &mut VecDeque<Output>) {
-        std::mem::swap(&mut self.upkeep.traffic.fabric.ground.outputs, outputs);
+    /// Exchanges the queue of outputs for an empty queue: a driver that reads outputs in their place copies none of
+    /// them. Returns false, and does nothing, if there are no outputs or the other queue is not empty.
+    pub fn swap_outputs(&mut self, empty: &mut VecDeque<Output>) -> bool {
+        let outputs = &mut self.upkeep.traffic.fabric.ground.outputs;
+        let any = !outputs.is_empty() && empty.is_empty();
+        if any {
+            std::mem::swap(outputs, empty);
+        }
+        any
     }
 
     /// Returns the bytes of a buffer that the core owns; empty if there is no such buffer.

@@ -1,5 +1,6 @@
-//! Counts the instructions of messages between two nodes with one peer and no rules: exact on every machine, so a
-//! limit here fails for what a change costs and for nothing else.
+//! Counts the instructions of messages between two nodes: exact on every machine, so a limit here fails for what a
+//! change costs and for nothing else. Each node has one interface and no rules. In the benches called `crowded`, the
+//! nodes discover each other, the target has four interfaces, and each node has ten rules.
 //!
 //! ```text
 //! CARGO_PROFILE_RELEASE_STRIP=none cargo bench --profile release -p finerail-bench --bench instructions
@@ -22,6 +23,7 @@ use gungraun::{
 };
 
 use crate::pair::Pair;
+use crate::pair::Setting::{self, Crowded, Plain};
 
 const BATCH: usize = 32;
 
@@ -34,8 +36,8 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 }
 
 /// A pair in which the initiator has begun operations and has not run.
-fn begun(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
-    let mut pair = Pair::warm();
+fn begun(setting: Setting, begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = Pair::warm(setting);
     for _ in 0..count {
         begin(&mut pair);
     }
@@ -43,15 +45,15 @@ fn begun(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
 }
 
 /// A pair whose target has requests to read.
-fn asked(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
-    let mut pair = begun(begin, count);
+fn asked(setting: Setting, begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = begun(setting, begin, count);
     pair.initiator.run();
     pair
 }
 
 /// A pair whose initiator has responses to read.
-fn answered(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
-    let mut pair = asked(begin, count);
+fn answered(setting: Setting, begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = asked(setting, begin, count);
     pair.target.run();
     pair
 }
@@ -66,8 +68,10 @@ fn put_ack(pair: &mut Pair) {
 
 // A PUT of 64 bytes without ACK, up to its SEND event.
 #[library_benchmark]
-#[bench::one(args = (1), setup = idle, config = limit(6874))]
-#[bench::batch(args = (BATCH), setup = idle, config = limit(193_429))]
+#[bench::one(args = (Plain, 1), setup = idle, config = limit(6874))]
+#[bench::batch(args = (Plain, BATCH), setup = idle, config = limit(193_429))]
+#[bench::crowded_one(args = (Crowded, 1), setup = idle, config = limit(7437))]
+#[bench::crowded_batch(args = (Crowded, BATCH), setup = idle, config = limit(191_751))]
 fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
     for _ in 0..count {
         put(&mut pair);
@@ -77,14 +81,16 @@ fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
     pair
 }
 
-fn idle(count: usize) -> (Box<Pair>, usize) {
-    (Pair::warm(), count)
+fn idle(setting: Setting, count: usize) -> (Box<Pair>, usize) {
+    (Pair::warm(setting), count)
 }
 
 // The same PUT at its target, up to the PUT event.
 #[library_benchmark]
-#[bench::one(args = (put, 1), setup = asked, config = limit(5790))]
-#[bench::batch(args = (put, BATCH), setup = asked, config = limit(130_363))]
+#[bench::one(args = (Plain, put, 1), setup = asked, config = limit(5790))]
+#[bench::batch(args = (Plain, put, BATCH), setup = asked, config = limit(130_363))]
+#[bench::crowded_one(args = (Crowded, put, 1), setup = asked, config = limit(6000))]
+#[bench::crowded_batch(args = (Crowded, put, BATCH), setup = asked, config = limit(120_005))]
 fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
@@ -93,8 +99,8 @@ fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A PUT with ACK at its initiator: the request, and then the ACK.
 #[library_benchmark]
-#[bench::request(args = (put_ack, 1), setup = begun, config = limit(4307))]
-#[bench::ack(args = (put_ack, 1), setup = answered, config = limit(5708))]
+#[bench::request(args = (Plain, put_ack, 1), setup = begun, config = limit(4307))]
+#[bench::ack(args = (Plain, put_ack, 1), setup = answered, config = limit(5708))]
 fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     assert!(pair.initiator.events() > 0);
@@ -103,8 +109,8 @@ fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A GET of 4 KiB at its initiator: the request, and then the REPLY.
 #[library_benchmark]
-#[bench::request(args = (Pair::get, 1), setup = begun, config = limit(3953))]
-#[bench::reply(args = (Pair::get, 1), setup = answered, config = limit(6776))]
+#[bench::request(args = (Plain, Pair::get, 1), setup = begun, config = limit(3953))]
+#[bench::reply(args = (Plain, Pair::get, 1), setup = answered, config = limit(6776))]
 fn get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     pair
@@ -112,7 +118,7 @@ fn get(mut pair: Box<Pair>) -> Box<Pair> {
 
 // The same GET at its target.
 #[library_benchmark]
-#[bench::one(args = (Pair::get, 1), setup = asked, config = limit(15_150))]
+#[bench::one(args = (Plain, Pair::get, 1), setup = asked, config = limit(15_150))]
 fn answer_get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);

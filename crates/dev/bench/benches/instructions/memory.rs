@@ -44,10 +44,11 @@ impl Memory {
         self.0.lock().unwrap()
     }
 
-    /// Takes what the node at this address is to be told.
-    pub(crate) fn news(&self, address: IpAddr) -> Vec<(usize, Readiness)> {
+    /// Takes what the node at these addresses is to be told.
+    pub(crate) fn news(&self, addresses: &[IpAddr]) -> Vec<(usize, Readiness)> {
         let mut state = self.lock();
-        let (own, others) = state.news.drain(..).partition(|news| news.0 == address);
+        let is_own = |news: &(IpAddr, usize, Readiness)| addresses.contains(&news.0);
+        let (own, others) = state.news.drain(..).partition(is_own);
         state.news = others;
         let own: Vec<(IpAddr, usize, Readiness)> = own;
         own.into_iter()

@@ -9,6 +9,7 @@ use lnet_core::{
     MeSpec, NiConfig, PutRequest, RouterBuffers, Tunables,
 };
 use lnet_node::stack::{EventSink, Memory as Lent, NodeEvent, Registered, Stack};
+use lnet_policy::{Profile, Rule, RuleText};
 use lnet_tcp::{AcceptMode, LndNi, NiTuning, Socklnd, SocklndConfig, SourcePorts, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 
@@ -28,10 +29,19 @@ impl EventSink for Events {
     }
 }
 
-/// A node with one interface.
+/// What stands around a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// One interface each, no rules, no discovery.
+    Plain,
+    /// Discovery, four interfaces of the target, ten rules in each node.
+    Crowded,
+}
+
+/// A node.
 pub(crate) struct Node {
     stack: Stack<Memory, Events>,
-    address: IpAddr,
+    addresses: Vec<IpAddr>,
     id: ProcessId,
     network: Memory,
     staging: Staging,
@@ -39,14 +49,22 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn new(number: u8, network: &Memory) -> Self {
-        let address = IpAddr::from([10, 0, 0, number]);
-        let nid = Nid::from_ip("tcp".parse().unwrap(), address);
+    /// Makes a node with an interface for each of these numbers, which end its addresses.
+    fn new(numbers: &[u8], network: &Memory, setting: Setting) -> Self {
+        let number = numbers[0];
+        let addresses: Vec<_> = numbers
+            .iter()
+            .map(|&last| IpAddr::from([10, 0, 0, last]))
+            .collect();
+        let nids: Vec<_> = addresses
+            .iter()
+            .map(|&ip| Nid::from_ip("tcp".parse().unwrap(), ip))
+            .collect();
         let config = CoreConfig {
             entropy: Entropy::from_seed(number.into()),
             seed: number.into(),
             globals: Globals {
-                discovery: false,
+                discovery: setting == Setting::Crowded,
                 ..Globals::default()
             },
             buffers: RouterBuffers::default(),
@@ -54,27 +72,31 @@ impl Node {
             pid: ProcessId::LUSTRE_PID,
         };
         let mut core = Core::new(config, NOW);
-        let tunables = Tunables::default();
-        let ni = core.add_ni(NiConfig { nid, tunables }, NOW).unwrap();
+        if setting == Setting::Crowded {
+            rules().for_each(|rule| _ = core.add_rule(rule, None).unwrap());
+        }
         let config = SocklndConfig {
             accept: AcceptMode::All,
             source_ports: SourcePorts::Any,
             ..SocklndConfig::default()
         };
         let mut lnd = Socklnd::new(config, network.clone(), number.into());
-        let tuning = NiTuning::default();
-        lnd.add_ni(LndNi {
-            ni,
-            nid,
-            tuning,
-            incarnation: number.into(),
-        })
-        .unwrap();
+        for &nid in &nids {
+            let tunables = Tunables::default();
+            let ni = core.add_ni(NiConfig { nid, tunables }, NOW).unwrap();
+            lnd.add_ni(LndNi {
+                ni,
+                nid,
+                tuning: NiTuning::default(),
+                incarnation: number.into(),
+            })
+            .unwrap();
+        }
         let events = Rc::default();
         Self {
             stack: Stack::new(lnd, core),
-            address,
-            id: ProcessId::lustre(nid),
+            addresses,
+            id: ProcessId::lustre(nids[0]),
             network: network.clone(),
             staging: Staging::default(),
             events,
@@ -108,7 +130,7 @@ impl Node {
     /// Reads, decides and writes until there is nothing to do. Returns whether there was anything.
     pub(crate) fn run(&mut self) -> bool {
         let mut busy = self.stack.decide(NOW);
-        for (slot, news) in self.network.news(self.address) {
+        for (slot, news) in self.network.news(&self.addresses) {
             self.stack.ready(slot, news, NOW);
             self.stack.decide(NOW);
             busy = true;
@@ -130,6 +152,19 @@ impl Node {
     fn forget_events(&self) {
         self.events.borrow_mut().clear();
     }
+}
+
+/// Nine rules about other NIDs, and one about the net.
+fn rules() -> impl Iterator<Item = Rule> {
+    let others = (1..10).map(|last| format!("10.0.9.{last}@tcp"));
+    let all = others.chain(["tcp".to_owned()]);
+    all.map(|dst| {
+        let text = RuleText {
+            dst: Some(&dst),
+            ..RuleText::default()
+        };
+        Rule::from_text(&text, Profile::default()).unwrap()
+    })
 }
 
 fn md(memory: &Lent, options: MdOptions) -> MdSpec {
@@ -158,9 +193,14 @@ pub(crate) struct Pair {
 impl Pair {
     /// Returns a pair that has exchanged enough messages that everything which grows has grown. In a box, so that a
     /// bench that takes and returns the pair does not count its copies.
-    pub(crate) fn warm() -> Box<Self> {
+    pub(crate) fn warm(setting: Setting) -> Box<Self> {
         let network = Memory::default();
-        let (mut initiator, mut target) = (Node::new(1, &network), Node::new(2, &network));
+        let numbers: &[u8] = match setting {
+            Setting::Plain => &[2],
+            Setting::Crowded => &[2, 3, 4, 5],
+        };
+        let mut initiator = Node::new(&[1], &network, setting);
+        let mut target = Node::new(numbers, &network, setting);
         let source = initiator.bind(Lent::Source(vec![7; 64].into()));
         let sink = initiator.bind(Lent::Sink(vec![0; 4096]));
         target.attach(Lent::Sink(vec![0; 64]), 1, MdOptions::OP_PUT);

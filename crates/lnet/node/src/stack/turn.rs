@@ -86,20 +86,21 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     pub fn decide(&mut self, now: Time) -> bool {
         let mut left = self.outputs_max as usize;
         while left > 0 {
-            if self.outputs.is_empty() {
-                self.side.core.swap_outputs(&mut self.outputs);
-            }
-            let count = self.outputs.len().min(left);
-            if count == 0 {
+            if self.outputs.is_empty() && !self.side.core.swap_outputs(&mut self.outputs) {
                 return false;
             }
+            let count = self.outputs.len().min(left);
             left -= count;
             // Events of the LND add outputs to the core's queue meanwhile, never to this one.
             let mut outputs = std::mem::take(&mut self.outputs);
             for output in outputs.range(..count) {
                 self.carry_out(output, now);
             }
-            outputs.drain(..count);
+            if count == outputs.len() {
+                outputs.clear();
+            } else {
+                outputs.drain(..count);
+            }
             self.outputs = outputs;
         }
         true
