@@ -119,13 +119,16 @@ fn the_same_site_without_the_mistakes_has_no_finding() {
 }
 
 #[test]
-fn nids_on_wrong_interfaces_and_ports_that_differ_are_named() {
+fn what_differs_between_nodes_or_is_wrong_at_one_is_named_at_its_node() {
     for (name, code, node) in [
         ("c03-bridge-nid", "wrong-interface", "client"),
         ("c03-bridge-nid", "virtual-interface", "client"),
         ("cases/c03/site", "wrong-interface", "client"),
         ("port", "port-differs", "gkenode"),
         ("cases/c04/site", "port-differs", "gkenode"),
+        ("cases/c09", "parameters-differ", "server"),
+        ("cases/c13", "mixed-fabrics", "client"),
+        ("cases/c19/site", "parameters-differ", "oss3"),
         ("lone-net", "net-alone", "a"),
         ("lone-net", "net-alone", "mgs"),
     ] {
@@ -146,6 +149,28 @@ fn single_documents_are_named_in_each_form() {
             "loopback-interface",
         ),
         ("credits.yaml", None, "credits-too-few"),
+        (
+            "cases/c01/lnet.conf",
+            Some("cases/c01/ip-addr.json"),
+            "interface-missing",
+        ),
+        ("cases/c01/journal.txt", None, "kernel-message"),
+        (
+            "cases/c02/netshow.yaml",
+            Some("cases/c02/ip-addr.json"),
+            "subnets-apart",
+        ),
+        ("cases/c08/lnet.yaml", None, "loopback-interface"),
+        (
+            "cases/c08/lnet.conf.modprobe",
+            Some("cases/c08/ip-addr.json"),
+            "loopback-interface",
+        ),
+        (
+            "cases/c11/lustre.conf",
+            Some("cases/c11/ip-addr.json"),
+            "ip2nets-host-match",
+        ),
         ("cases/c10/router.yaml", None, "credits-too-few"),
         ("cases/c22/lustre.conf", None, "route-passed-over"),
         ("cases/c22/lnet.yaml", None, "gateway-not-local"),
