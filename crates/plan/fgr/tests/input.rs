@@ -257,6 +257,20 @@ fn yaml_that_multiplies_itself_and_other_texts_are_rejected() {
     assert!(found("a: {<<: [1]}\n").contains("<< takes mappings"));
     assert!(found("").contains("it is empty"));
     assert!(found("a: [1").contains("not a YAML"));
+    for (text, line) in [
+        ("[a\r\0", 1),
+        ("a:\r\n b\rc", 2),
+        ("a: 1\r", 1),
+        ("a\r\r\n", 1),
+    ] {
+        let complaint = found(text);
+        assert!(
+            complaint.starts_with(&format!("m:{line}: "))
+                && complaint.ends_with("a carriage return without a line feed"),
+            "{complaint}"
+        );
+    }
+    assert!(found("a: [1\r\n").contains("not a YAML"));
 }
 
 #[test]

@@ -38,8 +38,12 @@ pub(crate) struct NotYaml {
     pub(crate) reason: String,
 }
 
-/// Parses one document.
+/// Parses one document. A carriage return alone is a line break of YAML, and of no editor: the lines of errors would be
+/// other lines than those that the user sees.
 pub(crate) fn load(source: &str) -> Result<Node<'_>, NotYaml> {
+    if let Some(line) = lone_carriage_return(source) {
+        return Err(rejection(line, "a carriage return without a line feed"));
+    }
     let options: Options = granit_parser::options! {
         disallow_directives: true,
         flow_nesting_limit: MAX_NESTING,
@@ -54,6 +58,15 @@ pub(crate) fn load(source: &str) -> Result<Node<'_>, NotYaml> {
         builder.take(event, line(&span))?;
     }
     builder.root.ok_or_else(|| rejection(1, "it is empty"))
+}
+
+/// Returns the line of the first carriage return that no line feed follows.
+fn lone_carriage_return(source: &str) -> Option<u32> {
+    let bytes = source.as_bytes();
+    let is_alone = |&at: &usize| bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+    let at = (0..bytes.len()).find(is_alone)?;
+    let lines = bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+    Some(line_number(lines + 1))
 }
 
 fn line(span: &Span) -> u32 {
