@@ -10,10 +10,10 @@
 
 mod common;
 
+#[path = "doctor_mount/world.rs"]
+mod world;
+
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::net::TcpListener;
-use std::thread;
 
 use lnet_ptlrpc::client::Service;
 use lnet_ptlrpc::opc;
@@ -21,191 +21,11 @@ use lnet_ptlrpc::server::{LogWriter, Served, Trouble};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use common::lustre::{LustreNode, log_of};
+use common::lustre::{LustreNode, log_of, nid};
 use common::process::{Ended, Process, run};
 use common::site::{Site, yaml};
 use common::{eventually, finerail};
-
-const MGS: &str = "127.0.0.2@tcp";
-const OSS: &str = "127.0.0.3@tcp";
-const SPARE: &str = "127.0.0.4@tcp";
-const NOBODY: &str = "127.0.0.9@tcp";
-
-/// Timeouts in seconds: ample where everything answers, short where silence is the finding.
-const AMPLE: &str = "20";
-const SHORT: &str = "4";
-
-const MDT0: &str = "fs1-MDT0000";
-const OST0: &str = "fs1-OST0000";
-const OST1: &str = "fs1-OST0001";
-
-/// A site with a planted trouble.
-struct World {
-    mgs: Served,
-    mdt: Served,
-    ost: Served,
-    spare: Vec<Served>,
-    log: LogWriter,
-    rules: LogWriter,
-    /// Addresses where no node is.
-    down: BTreeSet<&'static str>,
-    /// Addresses where something else listens.
-    strange: Option<&'static str>,
-    /// Whether it accepts connections and says nothing.
-    is_mute: bool,
-    source: String,
-    config: Option<&'static str>,
-    more: Vec<&'static str>,
-    timeout: &'static str,
-}
-
-fn healthy_log() -> LogWriter {
-    log_of(&[
-        (MDT0, &[&[MGS]]),
-        (OST0, &[&[OSS], &[SPARE]]),
-        (OST1, &[&[OSS], &[SPARE]]),
-    ])
-}
-
-impl World {
-    fn healthy() -> Self {
-        Self {
-            mgs: Served::new(Service::Mgs, "MGS"),
-            mdt: Served::new(Service::Mdt, "fs1-MDT0000_UUID"),
-            ost: Served::new(Service::Ost, "fs1-OST0000_UUID"),
-            spare: Vec::new(),
-            log: healthy_log(),
-            rules: LogWriter::default(),
-            down: BTreeSet::new(),
-            strange: None,
-            is_mute: false,
-            source: format!("{MGS}:/fs1"),
-            config: None,
-            more: vec!["--targets"],
-            timeout: AMPLE,
-        }
-    }
-
-    /// A healthy site with one difference.
-    fn with(change: impl FnOnce(&mut Self)) -> Self {
-        let mut world = Self::healthy();
-        change(&mut world);
-        world
-    }
-
-    fn mgs_does(opc: u32, trouble: Trouble) -> Self {
-        Self::with(|world| world.mgs.troubles.push((opc, trouble)))
-    }
-
-    fn ost_does(opc: u32, trouble: Trouble) -> Self {
-        Self::with(|world| world.ost.troubles.push((opc, trouble)))
-    }
-
-    fn log_is(targets: &[(&str, &[&[&str]])]) -> Self {
-        Self::with(|world| world.log = log_of(targets))
-    }
-
-    /// Runs the check and returns what it printed. Whatever happened, nothing harmful was sent, and each connection that
-    /// is left is named.
-    fn run(self, what: &str) -> Ended {
-        let site = Site::new();
-        let strange = self.strange;
-        let strange = strange.map(|address| stranger(address, site.port, self.is_mute));
-        let nodes = self.start(&site);
-        let port = site.port.to_string();
-        let state = site.path("state");
-        let mut words = vec![
-            "doctor",
-            "mount",
-            "--port",
-            &port,
-            "--timeout",
-            self.timeout,
-        ];
-        words.extend(["--state", state.to_str().unwrap()]);
-        let config = self
-            .config
-            .map(|nid| site.write("own.yaml", yaml(&[nid], "")));
-        if let Some(config) = &config {
-            words.extend(["--config", config.to_str().unwrap()]);
-        }
-        words.extend(&self.more);
-        words.push(&self.source);
-        let ended = run(finerail(words));
-        let mut left = 0;
-        for node in &nodes {
-            node.expect_no_harm(what);
-            for (target, uuid) in node.server.lock().unwrap().connected() {
-                assert!(
-                    ended.out.contains(&uuid),
-                    "{what}: {target} hidden in {}",
-                    ended.out
-                );
-                left += 1;
-            }
-        }
-        if left == 0 && !ended.out.contains("left:") {
-            let kept = std::fs::read_dir(&state).unwrap().count();
-            assert_eq!(kept, 0, "{what}: records of connections that have ended");
-        }
-        drop(strange);
-        ended
-    }
-
-    fn start(&self, site: &Site) -> Vec<LustreNode> {
-        let mut mgs = self.mgs.clone().log("fs1-client", self.log.clone());
-        if self.rules.last() > 0 {
-            mgs = mgs.log("fs1-sptlrpc", self.rules.clone());
-        }
-        let mut second = self.ost.clone();
-        second.name = "fs1-OST0001_UUID".to_owned();
-        let all = [
-            (MGS, vec![mgs.clone(), self.mdt.clone()]),
-            (OSS, vec![self.ost.clone(), second]),
-            (SPARE, self.spare.clone()),
-        ];
-        all.into_iter()
-            .filter(|(nid, _)| !self.down.contains(nid) && self.strange != Some(*nid))
-            .map(|(nid, targets)| LustreNode::start(site.port, &[nid], targets))
-            .collect()
-    }
-}
-
-/// Something that is no LNet node: it greets and hangs up, or it says nothing and does not hang up.
-fn stranger(nid: &str, port: u16, is_mute: bool) -> thread::JoinHandle<()> {
-    let address = nid.split_once('@').unwrap().0.to_owned();
-    let listener = TcpListener::bind((address.as_str(), port)).unwrap();
-    thread::spawn(move || {
-        let mut kept = Vec::new();
-        for stream in listener.incoming().take(64).flatten() {
-            let mut stream = stream;
-            if is_mute {
-                kept.push(stream);
-                continue;
-            }
-            let _greeted = stream.write_all(b"220 mail.example.com ESMTP\r\n");
-        }
-    })
-}
-
-/// Asserts that the first three lines name the trouble.
-fn expect(kind: &str, world: World) {
-    let ended = world.run(kind).expect_code(1);
-    let first: Vec<&str> = ended.out.lines().take(3).collect();
-    assert!(
-        first[0].contains(&format!("[{kind}]")),
-        "{kind}: {}",
-        ended.out
-    );
-    assert!(
-        first[1].starts_with("seen: ") && first[1].len() > 6,
-        "{kind}: {first:?}"
-    );
-    assert!(
-        first[2].starts_with("to do: ") && first[2].len() > 7,
-        "{kind}: {first:?}"
-    );
-}
+use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect};
 
 #[test]
 fn healthy_site_has_no_finding() {
@@ -236,9 +56,42 @@ fn healthy_site_has_no_finding() {
 }
 
 #[test]
+fn target_on_a_net_that_cannot_be_tried_from_here_is_named_and_no_finding() {
+    let log: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&["127.0.0.3@o2ib"]])];
+    let ended = World::log_is(log).run("o2ib").expect_code(0);
+    let named = "1 of 2 targets, such as fs1-OST0000, are only on nets that cannot be tried from here; the others serve";
+    assert!(ended.out.contains(named), "{}", ended.out);
+}
+
+#[test]
+fn table_says_where_a_target_is_now() {
+    let moved = |w: &mut World| w.mgs = w.mgs.clone().ost_is_at(1, 1, &[nid(SPARE).0]);
+    let ended = World::with(moved).run("moved").expect_code(0);
+    let rows = |what: &str| ended.out.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(
+        (rows(", now "), rows("failover, now")),
+        (1, 1),
+        "{}",
+        ended.out
+    );
+    let row = ended
+        .out
+        .lines()
+        .find(|line| line.contains("failover, now"))
+        .unwrap();
+    assert!(row.contains(OST1) && row.contains(SPARE), "{row}");
+}
+
+#[test]
 fn a_reply_that_is_lost_once_is_no_finding() {
-    for opc in [opc::MGS_CONNECT, opc::LLOG_READ_HEADER, opc::MGS_DISCONNECT] {
+    for opc in [
+        opc::MGS_CONNECT,
+        opc::LLOG_READ_HEADER,
+        opc::MGS_CONFIG_READ,
+        opc::MGS_DISCONNECT,
+    ] {
         let mut world = World::mgs_does(opc, Trouble::LostReply);
+        world.mgs = world.mgs.ost_is_at(1, 1, &[nid(SPARE).0]);
         world.timeout = SHORT;
         let ended = world.run("a lost reply").expect_code(0);
         assert!(!ended.out.contains("left:"), "{}", ended.out);
@@ -335,11 +188,107 @@ fn a_peer_that_accepts_and_says_nothing_is_unreachable() {
 
 #[test]
 fn an_mgs_that_goes_silent_behind_its_connect_is_called_late() {
-    for trouble in [Trouble::EarlyForever, Trouble::Silence] {
-        let mut world = World::mgs_does(opc::LLOG_NEXT_BLOCK, trouble);
-        world.timeout = SHORT;
-        expect("mgs-late", world);
-    }
+    each(
+        [
+            (opc::LLOG_CREATE, Trouble::Silence),
+            (opc::LLOG_READ_HEADER, Trouble::Silence),
+            (opc::LLOG_NEXT_BLOCK, Trouble::Silence),
+            (opc::LLOG_NEXT_BLOCK, Trouble::EarlyForever),
+            (opc::MGS_CONFIG_READ, Trouble::Silence),
+        ],
+        |(opc, trouble)| {
+            let mut world = World::mgs_does(opc, trouble);
+            world.timeout = SHORT;
+            expect("mgs-late", world);
+        },
+    );
+}
+
+#[test]
+fn mgs_that_does_not_answer_the_disconnect_has_a_connection_that_is_named() {
+    let mut world = World::mgs_does(opc::MGS_DISCONNECT, Trouble::Silence);
+    world.timeout = SHORT;
+    let ended = world.run("a silent disconnect").expect_code(0);
+    assert!(ended.out.contains("\nleft: MGS at "), "{}", ended.out);
+}
+
+/// A router between the check and the MGS stands still once the MGS has this request, as a machine does that hangs: its
+/// connections stay, and nothing comes.
+#[test]
+fn whatever_stands_still_is_named_and_the_check_ends() {
+    each(
+        [
+            (None, "mgs-unreachable"),
+            (Some(opc::MGS_CONNECT), "mgs-silent"),
+            (Some(opc::LLOG_CREATE), "mgs-late"),
+            (Some(opc::LLOG_READ_HEADER), "mgs-late"),
+            (Some(opc::LLOG_NEXT_BLOCK), "mgs-late"),
+            (Some(opc::MGS_CONFIG_READ), "mgs-late"),
+            (Some(opc::MGS_DISCONNECT), "target-unreachable"),
+        ],
+        |(standstill, kind)| {
+            let site = Site::new();
+            let (own, router, server) = behind_a_router(&site);
+            match standstill {
+                None => router.signal(Signal::SIGSTOP),
+                Some(opc) => {
+                    let hook = move |asked| {
+                        if asked == opc {
+                            router.signal(Signal::SIGSTOP);
+                        }
+                    };
+                    *server.before_answer.lock().unwrap() = Some(Box::new(hook));
+                }
+            }
+            let (port, state) = (site.port.to_string(), site.path("state"));
+            let state = state.to_str().unwrap();
+            let ended = run(finerail(words(
+                &port,
+                state,
+                SHORT,
+                &["--config", &own, FAR],
+            )));
+            let ended = ended.expect_code(1);
+            let first = ended.out.lines().next().unwrap();
+            assert!(
+                first.ends_with(&format!("[{kind}]")),
+                "{standstill:?}: {first}"
+            );
+            let connected = server.server.lock().unwrap().connected();
+            let is_named = |(_, uuid): &(String, String)| ended.out.contains(uuid);
+            assert!(
+                connected.iter().all(is_named),
+                "{standstill:?}: {}",
+                ended.out
+            );
+            assert_eq!(
+                connected.is_empty(),
+                standstill.is_none() || standstill == Some(opc::MGS_DISCONNECT)
+            );
+            server.expect_no_harm("standing still");
+        },
+    );
+}
+
+#[test]
+fn what_was_not_asked_in_time_is_not_known() {
+    let mut world = World::healthy();
+    world.timeout = "0.001";
+    let ended = world.run("no time").expect_code(1);
+    assert!(
+        ended
+            .out
+            .starts_with("fs1: whether this machine can mount it is not known yet: the MGS at"),
+        "{}",
+        ended.out
+    );
+    assert!(
+        ended
+            .out
+            .contains("\nseen: the 0.001 s of --timeout are over\n"),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]
@@ -360,7 +309,7 @@ fn troubles_of_the_log_are_named() {
     let mut standing = World::mgs_does(opc::LLOG_NEXT_BLOCK, Trouble::SameBlock);
     for index in 2..60 {
         let name = format!("fs1-OST{index:04x}");
-        standing.log.target(&name, &[&[common::lustre::nid(OSS)]]);
+        standing.log.target(&name, &[&[nid(OSS)]]);
     }
     expect("log-unreadable", standing);
     let unknown = |log: &mut LogWriter| {
@@ -389,6 +338,13 @@ fn troubles_of_the_way_to_a_target_are_named() {
     let ost = |nodes: &[&[&str]]| World::log_is(&[(MDT0, &[&[MGS]]), (OST0, nodes)]);
     expect("target-no-nid", ost(&[&[]]));
     expect("target-bad-nid", ost(&[&["storage five"]]));
+    // A kind of net that nobody knows.
+    let mut unknown = ost(&[]);
+    unknown.log = log_of(&[(MDT0, &[&[MGS]])]);
+    unknown
+        .log
+        .target(OST0, &[&[(0x0063_0000_c0a8_0105, "nobody")]]);
+    expect("target-bad-nid", unknown);
     expect("target-here", ost(&[&["127.0.0.1@tcp"]]));
     expect("target-port-closed", ost(&[&[NOBODY]]));
     expect("target-port-closed", World::log_is(&[(MDT0, &[&[NOBODY]])]));
@@ -398,6 +354,8 @@ fn troubles_of_the_way_to_a_target_are_named() {
     let mut elsewhere = ost(&[&["127.0.0.3@tcp7"]]);
     elsewhere.config = Some("127.0.0.1@tcp");
     expect("target-no-net", elsewhere);
+    let elsewhere = |w: &mut World| w.mgs = w.mgs.clone().ost_is_at(1, 0, &[nid(NOBODY).0]);
+    expect("target-elsewhere", World::with(elsewhere));
     let mut strange = ost(&[&[OSS]]);
     strange.strange = Some(OSS);
     expect("target-not-lnet", strange);
@@ -502,23 +460,25 @@ fn lnet_conf_has_the_interface_that_leads_there() {
 }
 
 /// Returns the check with this state folder and timeout.
-fn words<'a>(port: &'a str, state: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+fn words<'a>(port: &'a str, state: &'a str, timeout: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let words = [
         "doctor",
         "mount",
         "--port",
         port,
         "--timeout",
-        AMPLE,
+        timeout,
         "--state",
         state,
     ];
     [&words[..], more].concat()
 }
 
-#[test]
-fn servers_behind_a_router_are_reached_through_it() {
-    let site = Site::new();
+/// The file system behind a router.
+const FAR: &str = "127.0.0.7@tcp1:/fs1";
+
+/// Starts an MGS and MDT behind a router. Returns the document of the check's own node, too.
+fn behind_a_router(site: &Site) -> (String, Process, LustreNode) {
     let own = yaml(
         &["127.0.0.1@tcp"],
         "route:\n- net: tcp1\n  gateway: 127.0.0.5@tcp\n",
@@ -540,14 +500,22 @@ fn servers_behind_a_router_are_reached_through_it() {
         Served::new(Service::Mdt, "fs1-MDT0000_UUID"),
     ];
     let server = LustreNode::configured(site.port, &far, targets);
+    (own.to_str().unwrap().to_owned(), router, server)
+}
+
+#[test]
+fn servers_behind_a_router_are_reached_through_it() {
+    let site = Site::new();
+    let (own, router, server) = behind_a_router(&site);
     let (port, state) = (site.port.to_string(), site.path("state"));
-    let more = [
-        "--targets",
-        "--config",
-        own.to_str().unwrap(),
-        "127.0.0.7@tcp1:/fs1",
-    ];
-    let ended = run(finerail(words(&port, state.to_str().unwrap(), &more))).expect_code(0);
+    let more = ["--targets", "--config", &own, FAR];
+    let ended = run(finerail(words(
+        &port,
+        state.to_str().unwrap(),
+        AMPLE,
+        &more,
+    )))
+    .expect_code(0);
     assert!(ended.out.contains("through 127.0.0.5@tcp"), "{}", ended.out);
     server.expect_no_harm("behind a router");
     assert_eq!(server.server.lock().unwrap().connected(), []);
@@ -567,7 +535,13 @@ fn two_thousand_targets_are_in_the_table() {
     let running = world.start(&site);
     let (port, state) = (site.port.to_string(), site.path("state"));
     let source = format!("{MGS}:/fs1");
-    let ended = run(finerail(words(&port, state.to_str().unwrap(), &[&source]))).expect_code(0);
+    let ended = run(finerail(words(
+        &port,
+        state.to_str().unwrap(),
+        AMPLE,
+        &[&source],
+    )))
+    .expect_code(0);
     assert!(ended.out.contains("all 2001 targets"), "{}", ended.out);
     assert!(names.iter().all(|name| ended.out.contains(name.as_str())));
     drop(running);
@@ -580,7 +554,7 @@ fn check_does_not_speak_from_the_address_of_a_node_of_this_machine() {
     let (port, state) = (site.port.to_string(), site.path("state"));
     let state = state.to_str().unwrap();
     let source = format!("{MGS}:/fs1");
-    run(finerail(words(&port, state, &[&source])))
+    run(finerail(words(&port, state, AMPLE, &[&source])))
         .expect_code(2)
         .expect_error("would look like its restart");
     drop(own);
@@ -640,7 +614,7 @@ fn interrupted_runs_leave_no_connection_that_the_next_run_does_not_end() {
     let mut killed_open = 0;
     for number in 0..runs {
         let signal = [Signal::SIGINT, Signal::SIGKILL, Signal::SIGTERM][number % 3];
-        let ended = interrupt(&site, mgs, number / 3 % 8, signal);
+        let ended = interrupt(&site, mgs, number / 3 % 9, signal);
         let connected = mgs.server.lock().unwrap().connected();
         match signal {
             Signal::SIGKILL => killed_open += connected.len(),

@@ -79,12 +79,15 @@ fn once_shows_the_clients_of_a_gateway() {
 }
 
 #[test]
-fn without_a_node_once_says_so_and_fails() {
+fn without_a_node_once_says_so_and_how_to_start_one() {
     let site = Site::new();
-    let ended = top(&site.path("nobody"), &["--once"]).expect_code(1);
-    ended
-        .expect_error("cannot read the counters of the node")
-        .expect_error("No such file or directory");
+    for more in [&["--once"][..], &["--json"], &["--once", "--rpc"]] {
+        let ended = top(&site.path("nobody"), more).expect_code(1);
+        ended
+            .expect_error("no node is controlled at ")
+            .expect_error("No such file or directory")
+            .expect_error("start one with `finerail node --config ");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use lnet_dlc::{Dlc, DlcError};
 use super::sample::Sample;
 
 /// The result of one request for a sample: the sample, or the reason why there is none.
-pub(crate) type Look = Result<Sample, String>;
+pub(super) type Look = Result<Sample, String>;
 
 /// A source of samples. It connects to the node when needed, and connects again after the node was restarted.
 pub(crate) struct Feed {
@@ -38,14 +38,13 @@ impl Feed {
     }
 
     /// Takes a sample of the node.
-    pub(crate) fn look(&mut self) -> Look {
+    pub(crate) fn look(&mut self) -> Result<Sample, DlcError> {
         // The node behind a kept connection may have ended, so an error there is retried with a new connection.
         let is_kept = self.dlc.is_some();
         match self.try_look() {
             Err(error) if is_kept && !matches!(error, DlcError::Silent { .. }) => self.try_look(),
             look => look,
         }
-        .map_err(|error| why(&error))
     }
 
     fn try_look(&mut self) -> Result<Sample, DlcError> {
@@ -85,7 +84,7 @@ impl Feed {
 
     fn run(&mut self, interval: Duration, looks: &SyncSender<Look>, stopped: &Receiver<()>) {
         loop {
-            let look = self.look();
+            let look = self.look().map_err(|error| why(&error));
             // A node that does not answer is asked at least once a second, so that its return is noticed soon.
             let pause = if look.is_ok() {
                 interval

@@ -33,6 +33,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use lnet_dlc::DlcError;
+
 use self::model::Model;
 use crate::common::{Negative, default_control_path, print_bytes};
 use crate::ctl::LimitArgs;
@@ -129,11 +131,14 @@ fn print(args: &TopArgs, path: &Path) -> anyhow::Result<()> {
         _ => usize::MAX,
     };
     let mut model = args.model(path);
-    let unreachable = |why: String| {
-        Negative(format!(
-            "cannot read the counters of the node at {}: {why}",
-            path.display()
-        ))
+    let unreachable = |error: DlcError| {
+        Negative(match error {
+            DlcError::Connect { .. } => error.to_string(),
+            other => format!(
+                "cannot read the counters of the node at {}: {other}",
+                path.display()
+            ),
+        })
     };
     model.take(Ok(feed.look().map_err(unreachable)?));
     loop {

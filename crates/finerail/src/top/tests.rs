@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use lnet_dlc::protocol::{
     Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, RpcNumbers,
-    ServiceNumber, Traffic,
+    RpcRow, RpcTable, RpcTold, ServiceNumber, Traffic,
 };
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -219,6 +219,75 @@ fn a_gateway_has_a_line_of_its_own() {
     compare("gateway", &drawn(&model, 80, 24));
     let json: serde_json::Value = serde_json::from_str(&plain::json(&model).unwrap()).unwrap();
     assert_eq!(json["service"]["rpc_requests"], 182 * 900);
+}
+
+/// Returns what a node has seen of Lustre's RPCs after so many seconds.
+fn rpc_sample(at: u64) -> Sample {
+    let row = |name: &str, weight: u64| RpcRow {
+        name: name.to_owned(),
+        rpcs: at * weight,
+        errors: at * (weight / 100),
+        unanswered: at * (weight / 400),
+        bytes: at * weight * 4096,
+        answered: at * weight,
+        micros: at * weight * (300 + weight),
+        micros_99: Some(900 + weight * 7),
+        micros_max: (weight > 10).then_some(2_500_000),
+    };
+    let table = |by: &str, names: [&str; 3]| RpcTable {
+        by: by.to_owned(),
+        rows: vec![row(names[0], 40), row(names[1], 900), row(names[2], 2)],
+    };
+    let slow = |number: u64| RpcTold {
+        client: format!("10.0.0.{number}@tcp"),
+        server: "10.0.9.1@tcp".into(),
+        target: format!("fs1-OST{number:04x}"),
+        operation: "OST_WRITE".into(),
+        job: "ior.1000".into(),
+        subject: format!("0x280000400:{number:#x}"),
+        xid: number * 128,
+        bytes: number << 20,
+        status: Some(if number == 3 { -5 } else { 0 }),
+        micros: Some(9_000_000 / number),
+        ..RpcTold::default()
+    };
+    let rpcs = RpcNumbers {
+        all: row("all", 942),
+        outstanding: 17,
+        missed: 3,
+        tables: vec![
+            table("client", ["10.0.0.1@tcp", "10.0.0.2@tcp", "other"]),
+            table("target", ["fs1-MDT0000", "fs1-OST0000", "fs1-OST0001"]),
+            table("operation", ["LDLM_ENQUEUE", "OST_WRITE", "OBD_PING"]),
+            table("job", ["cp.0", "ior.1000", "-"]),
+        ],
+        slowest: (1..=4).map(slow).collect(),
+    };
+    Sample {
+        rpcs,
+        ..sample(at, 2)
+    }
+}
+
+#[test]
+fn rpcs_have_a_page_for_each_of_their_tables() {
+    let mut model = Model::of_rpcs("/run/finerail/control.sock".to_owned());
+    model.take(Ok(rpc_sample(180)));
+    model.take(Ok(rpc_sample(182)));
+    let rows = screen::rows_in(24, &model);
+    for (key, name) in [
+        ("1", "rpc-clients"),
+        ("2", "rpc-targets"),
+        ("3", "rpc-operations"),
+        ("4", "rpc-jobs"),
+        ("5", "rpc-slowest"),
+    ] {
+        press(&mut model, key, rows);
+        compare(name, &drawn(&model, 80, 12));
+    }
+    compare("rpc-slowest-wide", &drawn(&model, 140, 12));
+    press(&mut model, "?", rows);
+    compare("rpc-help", &drawn(&model, 80, 24));
 }
 
 #[test]

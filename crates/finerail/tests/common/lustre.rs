@@ -3,15 +3,20 @@
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use lnet_node::{Inbox, Md, Node, NodeOptions, PutRequest};
+use lnet_node::{EventKind, Inbox, Md, Node, NodeOptions, PutRequest};
 use lnet_ptlrpc::client::Service;
+use lnet_ptlrpc::portal;
 use lnet_ptlrpc::server::{LogWriter, Served, Server};
 use lnet_types::Nid;
+
+/// What happens when a request has been executed, and before it is answered: takes the operation.
+type BeforeAnswer = Box<dyn FnMut(u32) + Send>;
 
 /// A node with targets.
 pub(crate) struct LustreNode {
     node: Node,
     pub(crate) server: Arc<Mutex<Server>>,
+    pub(crate) before_answer: Arc<Mutex<Option<BeforeAnswer>>>,
 }
 
 impl LustreNode {
@@ -43,12 +48,18 @@ impl LustreNode {
             .filter(|service| targets.iter().any(|served| served.service == *service));
         let portals: Vec<u32> = services.map(Service::request_portal).collect();
         let server = Arc::new(Mutex::new(Server::new(targets)));
+        let before_answer = Arc::<Mutex<Option<BeforeAnswer>>>::default();
         for portal in portals {
             let inbox = Inbox::new(&node, portal, 4096).unwrap();
             let (node, server) = (node.clone(), Arc::clone(&server));
-            thread::spawn(move || serve(&node, inbox, portal, &server));
+            let before_answer = Arc::clone(&before_answer);
+            thread::spawn(move || serve(&node, inbox, portal, &server, &before_answer));
         }
-        Self { node, server }
+        Self {
+            node,
+            server,
+            before_answer,
+        }
     }
 
     /// Asserts that nothing came that could do harm.
@@ -67,19 +78,30 @@ impl Drop for LustreNode {
     }
 }
 
-fn serve(node: &Node, mut inbox: Inbox, portal: u32, server: &Mutex<Server>) {
+fn serve(
+    node: &Node,
+    mut inbox: Inbox,
+    portal: u32,
+    server: &Mutex<Server>,
+    before_answer: &Mutex<Option<BeforeAnswer>>,
+) {
     let queue = node.event_queue();
     while let Ok(message) = inbox.next(None) {
-        let answers = server
-            .lock()
-            .unwrap()
-            .request(portal, message.match_bits, &message.data);
+        let mut server = server.lock().unwrap();
+        let answers = server.request(portal, message.match_bits, &message.data);
+        let asked = server.asked.last().copied();
+        drop(server);
+        if let (Some(hook), Some(asked)) = (&mut *before_answer.lock().unwrap(), asked) {
+            hook(asked);
+        }
         for answer in answers {
-            let md = node.bind(&queue, Md::source(answer.bytes).threshold(1));
-            let sent = md.and_then(|md| {
+            // A server replies when the client has its bulk.
+            let ack = answer.portal == portal::MGS_BULK;
+            let source = Md::source(answer.bytes).threshold(if ack { 2 } else { 1 });
+            let sent = node.bind(&queue, source).and_then(|md| {
                 node.put(PutRequest {
                     md,
-                    ack: false,
+                    ack,
                     source: None,
                     target: message.from,
                     portal: answer.portal,
@@ -91,6 +113,11 @@ fn serve(node: &Node, mut inbox: Inbox, portal: u32, server: &Mutex<Server>) {
             if sent.is_err() {
                 return;
             }
+            while ack
+                && queue
+                    .wait(None)
+                    .is_ok_and(|it| it.event.kind != EventKind::Ack)
+            {}
         }
         while queue.try_next().is_some() {}
     }

@@ -116,6 +116,12 @@ impl Core {
         self.fabric().primary_nid()
     }
 
+    /// Returns whether one of this node's interfaces, loopback included, has this NID.
+    #[must_use]
+    pub fn owns(&self, nid: Nid) -> bool {
+        self.fabric().nis.by_nid(nid).is_some()
+    }
+
     /// Returns the state of routing.
     #[must_use]
     pub fn routing(&self) -> RoutingState {

@@ -18,7 +18,7 @@ use crate::links::Links;
 use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
-use crate::stack::{Stack, Tap, Watcher};
+use crate::stack::{Stack, Watcher};
 
 /// The configured part of a node: interfaces, routes, peers, rules, parameters.
 ///
@@ -208,7 +208,7 @@ impl Engine {
 
     /// Lets a watcher look at the messages of this node from now on, those that it forwards among them; `None` ends that.
     pub fn watch_messages(&mut self, watcher: Option<Box<dyn Watcher>>) {
-        self.stack.side.tap = watcher.map(Tap::new);
+        self.stack.watch_messages(watcher);
     }
 
     /// Returns the established connections of the socket LND, in no particular order.

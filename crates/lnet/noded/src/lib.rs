@@ -29,7 +29,7 @@ pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureErro
 pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_networks};
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, Service, ServiceMetric, metrics};
 pub use record::{RecordFile, RecordStatus};
-pub use rpcs::RpcCounts;
+pub use rpcs::{RpcCounts, RpcQueue};
 pub use setup::StartError;
 pub use testing::TestConsole;
 pub use users::UsersFile;

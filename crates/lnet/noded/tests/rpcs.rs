@@ -89,7 +89,7 @@ fn converse(node: &Node, client: u64, rounds: u64) {
         let uuid = format!("00000000-0000-4000-8000-{client:04}{round:08}");
         let start = Start {
             first_xid: (client << 44) + (round << 12) + 128,
-            limits: Limits::of(Duration::from_secs(60)),
+            limits: Limits::within(Duration::from_secs(720)),
             now: now(),
         };
         let mut exchange = Exchange::knock(Export::new(Service::Ost, TARGET, uuid, 7), start);

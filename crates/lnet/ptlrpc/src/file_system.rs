@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::client::Service;
 use crate::log::Command;
+use crate::whereabouts::Whereabouts;
 
 /// The most targets, NIDs of one node, and other entries that are kept; a file system has fewer.
 const ENTRIES_MAX: usize = 65_536;
@@ -48,6 +50,9 @@ pub struct Target {
     pub failover: Vec<Vec<String>>,
     /// Whether an administrator switched the target off.
     pub is_inactive: bool,
+    /// The NIDs from which the target registered last, as its MGS remembers; empty if it did not since the MGS started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub now: Vec<String>,
 }
 
 impl FileSystem {
@@ -107,6 +112,22 @@ impl FileSystem {
             }
             _ => {}
         }
+    }
+
+    /// Notes where a target is. What the log does not have is no target.
+    pub(crate) fn is_now_at(&mut self, fs: &str, entry: &Whereabouts) {
+        let kind = match entry.service {
+            Service::Mdt => "MDT",
+            _ => "OST",
+        };
+        let name = format!("{fs}-{kind}{:04x}", entry.index);
+        if let Some(target) = self.targets.get_mut(&name) {
+            target.now = entry.nids.iter().map(ToString::to_string).collect();
+        }
+    }
+
+    pub(crate) fn problem(&mut self, what: String) {
+        push(&mut self.problems, what);
     }
 
     fn add_nid(&mut self, node: String, nid: String) {

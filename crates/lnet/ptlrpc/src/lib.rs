@@ -34,6 +34,7 @@ mod subject;
 mod summary;
 mod text;
 mod view;
+mod whereabouts;
 
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
 pub use file_system::{FileSystem, Target};

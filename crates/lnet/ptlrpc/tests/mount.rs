@@ -38,7 +38,9 @@ fn target(name: &str, node: Vec<Reach>) -> TargetFacts {
         index: Some(0),
         is_inactive: false,
         nodes: vec![node],
+        now: Vec::new(),
         knocks: Vec::new(),
+        is_unasked: false,
     }
 }
 
@@ -70,7 +72,7 @@ fn silence_and_slowness_are_told_apart() {
     let late = Failure::Late(Duration::from_secs(120));
     let slow = check(&facts(Some(Err(late)), Vec::new()));
     let expected = "fs1: this machine cannot mount it: the MGS at 10.0.0.2@tcp answers too slowly [mgs-late]\n\
-                    seen: the questions took longer than 120 s\n\
+                    seen: the time for the questions was over after 120 s\n\
                     to do: look for the load on the MGS, or give a longer --timeout\n";
     assert_eq!(slow.to_string(), expected);
 }
@@ -103,6 +105,68 @@ fn target_that_an_administrator_switched_off_is_no_finding() {
     let mut ost = target("fs1-OST0000", vec![silent("10.0.0.4@tcp")]);
     ost.is_inactive = true;
     assert!(check(&facts(healthy(), vec![mdt, ost])).is_healthy());
+}
+
+#[test]
+fn target_that_is_where_nobody_answers_is_not_served_although_its_other_node_answers() {
+    let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+    mdt.now = vec![silent("10.0.0.4@tcp")];
+    let verdict = check(&facts(healthy(), vec![mdt.clone()]));
+    let worst = &verdict.findings[0];
+    assert_eq!(
+        (worst.kind.name, worst.severity),
+        ("target-elsewhere", Severity::Fails)
+    );
+    for now in [
+        reach("10.0.0.4@tcp", Answer::Yes),
+        reach("10.0.0.4@tcp", Answer::NotAsked),
+    ] {
+        mdt.now.push(now);
+        assert!(check(&facts(healthy(), vec![mdt.clone()])).is_healthy());
+        mdt.now.pop();
+    }
+}
+
+#[test]
+fn check_that_was_cut_off_says_so_and_accuses_nobody() {
+    let cut = |mut facts: Facts| {
+        facts.cut = Some("interrupted".to_owned());
+        let verdict = check(&facts);
+        let names: Vec<&str> = verdict
+            .findings
+            .iter()
+            .map(|found| found.kind.name)
+            .collect();
+        assert_eq!(names, ["check-unfinished"]);
+        verdict.to_string()
+    };
+    let unasked = |nid| reach(nid, Answer::NotAsked);
+    let mdt = target("fs1-MDT0000", vec![unasked("10.0.0.3@tcp")]);
+    let half = vec![reach("10.0.0.3@tcp", Answer::Yes), unasked("10.0.0.4@tcp")];
+    for node in [vec![unasked("10.0.0.3@tcp")], half] {
+        let mdt = TargetFacts {
+            nodes: vec![node, vec![unasked("10.0.0.5@tcp")]],
+            is_unasked: true,
+            ..mdt.clone()
+        };
+        let text = cut(facts(healthy(), vec![mdt]));
+        let first = "fs1: whether this machine can mount it is not known yet: fs1-MDT0000 was not asked to the end";
+        assert!(text.starts_with(first), "{text}");
+        assert!(text.contains("\nseen: interrupted\n"), "{text}");
+    }
+    // The first node of the MGS does not answer, and the second was not asked.
+    let mut two = facts(None, Vec::new());
+    two.mgs.push(Mgs {
+        nids: vec![unasked("10.0.0.9@tcp")],
+        outcome: None,
+    });
+    let text = cut(two);
+    assert!(text.contains("the MGS at 10.0.0.9@tcp"), "{text}");
+    assert!(
+        text.contains("seen: interrupted; no reply from 10.0.0.2@tcp"),
+        "{text}"
+    );
+    cut(facts(Some(Err(Failure::Stopped)), Vec::new()));
 }
 
 #[test]
@@ -141,6 +205,7 @@ fn page_has_every_finding_as_it_is() {
         .map(|kind| {
             let severity = match kind.severity {
                 Severity::Fails => "fails",
+                Severity::Unknown => "unknown",
                 Severity::Suffers => "suffers",
             };
             format!(

@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::expect_used,
+    clippy::panic,
     reason = "a test fails by panicking, in its helpers too"
 )]
 
@@ -293,6 +294,61 @@ fn bulk_of_several_messages_counts_each_once() {
     };
     assert_eq!((rpc.bulk, rpc.bulk_parts), (16384, 4));
     assert_eq!(world.pairer.tally.orphan_bulk, 0);
+}
+
+// A read of 4096 bytes is answered with less, more, or nothing: what came is what counts, and a piece that comes again is
+// the same piece.
+#[test]
+fn bulk_that_is_shorter_or_longer_than_announced_counts_as_it_came() {
+    for (came, counts) in [
+        (vec![], 0),
+        (vec![0], 0),
+        (vec![1000], 1000),
+        (vec![70_000], 70_000),
+        (vec![4096; 100], 4096),
+    ] {
+        let mut world = World::default();
+        let object = [&[0; 16][..], &[0, 0, 0, 0, 1, 0, 0, 0]].concat();
+        let mut extent = [0; 16];
+        extent[8..12].copy_from_slice(&4096u32.to_le_bytes());
+        let ask = message(0, &[&body(4711, 3), &[0; 208], &object, &extent]);
+        world.see(0, CLIENT, SERVER, put(6, 640, 0), &ask);
+        for len in &came {
+            let bulk = vec![0; *len];
+            let role = world.see(1, SERVER, CLIENT, put(8, 640, 0), &bulk);
+            assert_eq!(role, Role::Bulk);
+        }
+        world.see(1, SERVER, CLIENT, put(4, 640, 0), &reply(3, 0));
+        let [rpc] = &world.ended[..] else {
+            panic!("{:?}", world.ended);
+        };
+        assert_eq!(
+            (rpc.asked, rpc.bulk, rpc.end),
+            (4096, counts, End::Answered)
+        );
+    }
+}
+
+// [PTLRPC-7]
+#[test]
+fn early_replies_for_ever_are_one_rpc_that_is_not_answered() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(6, 640, 0), &request(4, 0, true));
+    let mut early = reply(4, 0);
+    early[40 + 68] = 120;
+    for _ in 0..100_000 {
+        world.see(1, SERVER, CLIENT, put(4, 640, 0), &early);
+    }
+    assert_eq!((world.pairer.outstanding(), world.ended.len()), (1, 0));
+    world.see_at(
+        2_000_000,
+        0,
+        (CLIENT, SERVER),
+        put(6, 768, 0),
+        &request(4, 0, true),
+    );
+    let ends: Vec<(End, u32)> = world.ended.iter().map(|rpc| (rpc.end, rpc.early)).collect();
+    assert_eq!(ends, [(End::Unanswered, 100_000)]);
 }
 
 #[test]

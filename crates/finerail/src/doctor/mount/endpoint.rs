@@ -31,7 +31,8 @@ pub(super) struct Endpoint {
     config: Option<Config>,
     source: Option<IpAddr>,
     pub(super) port: u16,
-    timeout: Duration,
+    /// The times of a check that begins with the node.
+    limits: Limits,
     begun: Instant,
     next_xid: AtomicU64,
     /// The nets for which an interface was looked for.
@@ -80,7 +81,7 @@ impl Endpoint {
             config,
             source: args.source_address,
             port,
-            timeout: Duration::from_secs_f64(args.timeout),
+            limits: Limits::within(Duration::from_secs_f64(args.timeout)),
             begun: Instant::now(),
             next_xid: AtomicU64::new(millis << 10),
             nets: Mutex::default(),
@@ -173,9 +174,24 @@ impl Endpoint {
         nid.is_loopback() || self.node.nids().contains(&nid)
     }
 
-    /// Pings a NID.
-    pub(super) fn ping(&self, nid: Nid) -> Answer {
-        match self.node.ping(nid, None, self.timeout / 2) {
+    /// Returns how long questions may still be asked.
+    fn left(&self) -> Duration {
+        self.limits.whole.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Returns whether this share of the time for questions is over.
+    pub(super) fn is_over(&self, share: u32) -> bool {
+        self.left() <= self.limits.whole - self.limits.whole / share
+    }
+
+    /// Pings a NID. Where NIDs take turns, all have had theirs in half of the time.
+    pub(super) fn ping(&self, nid: Nid, turns: usize) -> Answer {
+        let turns = u32::try_from(turns).unwrap_or(u32::MAX).max(1);
+        let limit = self.limits.connect.min(self.limits.whole / 2 / turns);
+        if self.left() < limit {
+            return Answer::NotAsked;
+        }
+        match self.node.ping(nid, None, limit) {
             Ok(_) => Answer::Yes,
             Err(error) => Answer::No {
                 why: why(&error),
@@ -186,9 +202,13 @@ impl Endpoint {
 
     /// Returns the numbers with which a conversation begins.
     pub(super) fn beginning(&self) -> Start {
+        let limits = Limits {
+            whole: self.left(),
+            ..self.limits
+        };
         Start {
             first_xid: self.next_xid.fetch_add(XIDS, Ordering::Relaxed),
-            limits: Limits::of(self.timeout),
+            limits,
             now: self.now(),
         }
     }
@@ -214,6 +234,7 @@ impl Endpoint {
             queue: self.node.event_queue(),
             nids,
             replies: Vec::new(),
+            bulk: None,
             request: None,
         };
         let mut has_stopped = false;
@@ -252,6 +273,8 @@ struct Call<'a> {
     nids: &'a [Nid],
     /// The descriptors that await replies.
     replies: Vec<MdHandle>,
+    /// The descriptor that awaits bulk.
+    bulk: Option<MdHandle>,
     request: Option<Outgoing>,
 }
 
@@ -262,6 +285,7 @@ impl Call<'_> {
         for _ in 0..REPLIES {
             self.await_reply()?;
         }
+        self.await_bulk(&request)?;
         let node = &self.endpoint.node;
         let md = node.bind(&self.queue, Md::source(request.bytes).threshold(1))?;
         let sent = node.put(PutRequest {
@@ -281,6 +305,18 @@ impl Call<'_> {
         sent.context("cannot send")
     }
 
+    /// The server waits for the ACK of its bulk before it replies.
+    fn await_bulk(&mut self, request: &Outgoing) -> anyhow::Result<()> {
+        if let Some(bulk) = &request.bulk {
+            let entry = MatchEntry::exact(bulk.portal, request.match_bits);
+            let md = Md::sink(vec![0; bulk.room])
+                .threshold(1)
+                .options(MdOptions::OP_PUT);
+            self.bulk = Some(self.endpoint.node.attach(&self.queue, entry, md)?);
+        }
+        Ok(())
+    }
+
     fn await_reply(&mut self) -> anyhow::Result<()> {
         let Some(request) = &self.request else {
             return Ok(());
@@ -297,7 +333,7 @@ impl Call<'_> {
 
     /// No reply to an earlier request is awaited any more: LNet drops what comes.
     fn forget(&mut self) {
-        for md in self.replies.drain(..) {
+        for md in self.replies.drain(..).chain(self.bulk.take()) {
             // An error means that the descriptor is gone already.
             let _gone = self.endpoint.node.cancel(md);
         }
@@ -319,6 +355,11 @@ impl Call<'_> {
                 // A reply whose bytes are not there is an empty one, which `answer` finds malformed.
                 let bytes = memory.map(lnet_node::Memory::into_vec).unwrap_or_default();
                 let bytes = bytes.get(..event.mlength as usize).unwrap_or_default();
+                if self.bulk == Some(event.md) {
+                    self.bulk = None;
+                    exchange.bulk(event.match_bits, bytes);
+                    return;
+                }
                 self.replies.retain(|md| *md != event.md);
                 // Another reply may follow an early one. Without room for it, the request is sent again.
                 let _room = self.await_reply();

@@ -58,23 +58,46 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn is_stopped(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether nothing more is asked.
+    fn is_stopped(&self) -> bool {
+        self.is_interrupted() || self.endpoint.is_over(1)
+    }
+
+    /// Returns why not everything was asked, if that is so.
+    fn why_cut(&self, facts: &Facts) -> Option<String> {
+        let mut of_mgs = facts.mgs.iter().flat_map(|mgs| &mgs.nids);
+        let is_cut = self.is_stopped()
+            || of_mgs.any(Reach::is_unasked)
+            || facts.targets.iter().any(|target| target.is_unasked);
+        is_cut.then(|| match self.is_interrupted() {
+            true => "interrupted".to_owned(),
+            false => format!("the {} s of --timeout are over", self.args.timeout),
+        })
     }
 
     /// Ends the connections of earlier runs that could not end them.
     pub(super) fn end_earlier(&self) {
         for (kept, record) in self.records.earlier() {
-            if self.is_stopped() || record.port != self.endpoint.port {
+            if record.port != self.endpoint.port {
                 continue;
             }
             let Ok(nid) = record.server.parse::<Nid>() else {
                 continue;
             };
+            // The check itself needs most of the time.
+            if self.is_interrupted() || self.endpoint.is_over(4) {
+                self.leave(record);
+                continue;
+            }
             self.say(&format!("ending a connection of an earlier run on {nid}"));
             let mut exchange = None;
             let way = self.endpoint.way(nid);
-            if !matches!(way, Way::NoNet | Way::Untested) && self.endpoint.ping(nid) == Answer::Yes
+            if !matches!(way, Way::NoNet | Way::Untested)
+                && self.endpoint.ping(nid, 1) == Answer::Yes
             {
                 exchange = Some(Exchange::end(
                     record.export.clone(),
@@ -97,9 +120,6 @@ impl<'a> Gathering<'a> {
         };
         let mut system = FileSystem::default();
         for nids in &source.nodes {
-            if self.is_stopped() {
-                break;
-            }
             let (mgs, exchange) = self.ask_mgs(nids, &source.fs);
             let is_served = matches!(mgs.outcome, Some(Ok(_)));
             // A log that is not there, or not whole, is no better on another node.
@@ -122,12 +142,13 @@ impl<'a> Gathering<'a> {
             }
         }
         self.ask_targets(&system, &mut facts);
+        facts.cut = self.why_cut(&facts);
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
         Gathered {
             facts,
             system,
             left,
-            is_interrupted: self.is_stopped(),
+            is_interrupted: self.is_interrupted(),
         }
     }
 
@@ -206,7 +227,12 @@ impl<'a> Gathering<'a> {
             nodes.extend(target.failover.iter().cloned());
             nodes
         };
-        let texts = system.targets.values().flat_map(nodes).flatten().collect();
+        let logged = system.targets.values().flat_map(nodes).flatten();
+        let now = system
+            .targets
+            .values()
+            .flat_map(|target| target.now.clone());
+        let texts = logged.chain(now).collect();
         let reached = self.reach_all(&texts);
         let reach = |nid: &String| reached.get(nid).cloned();
         for (name, target) in &system.targets {
@@ -223,8 +249,14 @@ impl<'a> Gathering<'a> {
                 index: target.index,
                 is_inactive: target.is_inactive,
                 nodes: nodes.collect(),
+                now: target.now.iter().filter_map(reach).collect(),
                 knocks: Vec::new(),
+                is_unasked: false,
             });
+        }
+        for target in &mut facts.targets {
+            let mut reaches = target.nodes.iter().flatten().chain(&target.now);
+            target.is_unasked = reaches.any(Reach::is_unasked);
         }
         let wants_keys = facts.rules.iter().any(|rule| !rule.ends_with("=null"));
         if self.args.targets && !wants_keys {
@@ -233,10 +265,15 @@ impl<'a> Gathering<'a> {
                 .iter_mut()
                 .filter(|target| !target.is_inactive);
             let queue: Mutex<Vec<&mut TargetFacts>> = Mutex::new(asked.collect());
-            self.in_threads(KNOCKS, || {
+            in_threads(KNOCKS, || {
+                if self.is_stopped() {
+                    return false;
+                }
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 next.map(|target| self.knock_at(target)).is_some()
             });
+            let rest = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+            rest.into_iter().for_each(|target| target.is_unasked = true);
         }
     }
 
@@ -245,11 +282,11 @@ impl<'a> Gathering<'a> {
         let queue: Vec<&String> = texts.iter().collect();
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let found = Mutex::new(BTreeMap::new());
-        self.in_threads(PINGS.min(queue.len()), || {
+        in_threads(PINGS.min(queue.len()), || {
             let Some(text) = queue.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return false;
             };
-            let reach = self.reach(text);
+            let reach = self.reach(text, queue.len().div_ceil(PINGS));
             let count = done.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_multiple_of(PINGS) {
                 self.say(&format!("{count} of {} NIDs asked", queue.len()));
@@ -261,13 +298,15 @@ impl<'a> Gathering<'a> {
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reach(&self, text: &str) -> Reach {
+    fn reach(&self, text: &str, turns: usize) -> Reach {
         let (way, answer) = match text.parse::<Nid>() {
             Err(_) => (Way::Unreadable, Answer::NotAsked),
+            Ok(nid) if nid.net().lnd.name().is_none() => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) => match self.endpoint.way(nid) {
                 way @ (Way::NoNet | Way::Untested) => (way, Answer::NotAsked),
                 way if self.endpoint.is_own(nid) => (way, Answer::NotAsked),
-                way => (way, self.endpoint.ping(nid)),
+                way if self.is_stopped() => (way, Answer::NotAsked),
+                way => (way, self.endpoint.ping(nid, turns)),
             },
         };
         Reach {
@@ -275,15 +314,6 @@ impl<'a> Gathering<'a> {
             way,
             answer,
         }
-    }
-
-    /// Runs `work` in some threads until it returns false or the user interrupts.
-    fn in_threads(&self, threads: usize, work: impl Fn() -> bool + Sync) {
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| while !self.is_stopped() && work() {});
-            }
-        });
     }
 
     /// Connects to a target on one node after the other, until one serves it or says why not.
@@ -295,9 +325,13 @@ impl<'a> Gathering<'a> {
                 .filter(|reach| reach.answers())
                 .filter_map(|reach| reach.nid.parse().ok())
                 .collect();
-            let (Some(first), false) = (known.first(), self.is_stopped()) else {
+            let Some(first) = known.first() else {
                 continue;
             };
+            if self.is_stopped() {
+                target.is_unasked = true;
+                return;
+            }
             let Some(export) = new_export(target.service, &uuid) else {
                 return;
             };
@@ -338,6 +372,15 @@ impl Gathered {
             "targets": self.system.targets,
         })
     }
+}
+
+/// Runs `work` in some threads until it returns false.
+fn in_threads(threads: usize, work: impl Fn() -> bool + Sync) {
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| while work() {});
+        }
+    });
 }
 
 fn outcome(exchange: &Exchange) -> Result<lnet_ptlrpc::client::Granted, Failure> {

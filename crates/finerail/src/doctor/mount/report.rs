@@ -50,20 +50,21 @@ impl Report<'_> {
     fn healthy(&self) -> String {
         let facts = self.facts();
         let count = facts.targets.len();
-        let mut untested = facts.targets.iter().filter(|target| {
+        let untested = facts.targets.iter().filter(|target| {
             let mut nids = target.nodes.iter().flatten();
             nids.all(|reach| reach.way == Way::Untested)
         });
+        let untested: Vec<&str> = untested.map(|target| target.name.as_str()).collect();
         let what = match self.has_knocked {
             true => "serve",
             false => "are on nodes that answer (--targets asks the targets themselves)",
         };
-        match untested.next() {
-            Some(first) => format!(
-                "{} is on a net that cannot be tried from here, and perhaps others; the rest of {count} targets {what}",
-                first.name
+        match untested[..] {
+            [] => format!("all {count} targets {what}"),
+            [first, ..] => format!(
+                "{} of {count} targets, such as {first}, are only on nets that cannot be tried from here; the others {what}",
+                untested.len()
             ),
-            None => format!("all {count} targets {what}"),
         }
     }
 
@@ -101,13 +102,27 @@ impl Report<'_> {
                 (false, _) => "failover",
             };
             for reach in node {
-                let mut row = row(&target.name, kind, reach).to_vec();
+                let is_now = target.now.iter().any(|now| now.nid == reach.nid);
+                let kind = if is_now {
+                    format!("{kind}, now")
+                } else {
+                    kind.to_owned()
+                };
+                let mut row = row(&target.name, &kind, reach).to_vec();
                 let knock = target.knocks.iter().find(|knock| knock.nid == reach.nid);
                 let knock = knock.map(|knock| match &knock.result {
                     Ok((granted, _)) => format!("serves, Lustre {}", granted.release),
                     Err(failure) => failure.to_string(),
                 });
                 row.extend(self.has_knocked.then(|| knock.unwrap_or_default()));
+                table.add_row(row);
+            }
+        }
+        for now in &target.now {
+            let mut logged = target.nodes.iter().flatten();
+            if logged.all(|reach| reach.nid != now.nid) {
+                let mut row = row(&target.name, "now", now).to_vec();
+                row.extend(self.has_knocked.then(String::new));
                 table.add_row(row);
             }
         }
@@ -141,9 +156,14 @@ impl Report<'_> {
         });
         let document = json!({
             "fs": facts.fs,
-            "mounts": worst != Some(Severity::Fails),
+            "mounts": match worst {
+                Some(Severity::Fails) => Some(false),
+                Some(Severity::Unknown) => None,
+                Some(Severity::Suffers) | None => Some(true),
+            },
             "healthy": self.verdict.is_healthy(),
             "interrupted": self.gathered.is_interrupted,
+            "cut": facts.cut,
             "findings": self.verdict.findings.iter().map(finding_row).collect::<Vec<_>>(),
             "mgs": mgs.collect::<Vec<_>>(),
             "targets": facts.targets.iter().map(target_row).collect::<Vec<_>>(),
@@ -223,6 +243,7 @@ fn target_row(target: &TargetFacts) -> Value {
         "index": target.index,
         "inactive": target.is_inactive,
         "nodes": target.nodes,
+        "now": target.now,
         "connects": knocks.collect::<Vec<_>>(),
     })
 }

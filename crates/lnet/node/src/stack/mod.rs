@@ -23,6 +23,7 @@ mod turn;
 
 pub use event::{EventSink, NodeEvent};
 pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
-pub(crate) use tap::Tap;
 pub use tap::{Shown, Watcher};
+#[cfg(test)]
+pub(crate) use tap::{Tap, WAITING_MAX};
 pub use turn::{OUTPUTS_PER_TURN, Side, Stack};

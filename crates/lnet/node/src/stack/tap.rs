@@ -35,10 +35,13 @@ pub trait Watcher: Send {
 
     /// Takes a message.
     fn take(&mut self, message: Shown<'_>);
+
+    /// Learns that a message which it wants is not shown.
+    fn miss(&mut self);
 }
 
-/// The most messages that are arriving and wanted. Beyond, further ones are not shown.
-const WAITING_MAX: usize = 1 << 16;
+/// The most messages that are arriving and wanted. Beyond, further ones are missed.
+pub(crate) const WAITING_MAX: usize = 1 << 16;
 
 /// A watcher, and the messages for it that are arriving.
 pub(crate) struct Tap {
@@ -66,16 +69,19 @@ impl Tap {
 
     /// Notes a message whose header has been accepted.
     pub(crate) fn begin(&mut self, rx: RxId, ni: NiId, header: &Header) {
-        let wanted = self.watcher.wants(header);
-        if let Some(wanted) = wanted.filter(|_| self.waiting.len() < WAITING_MAX) {
-            let waiting = Waiting {
-                ni,
-                header: *header,
-                wanted,
-                landing: None,
-            };
-            self.waiting.insert(rx, waiting);
+        let Some(wanted) = self.watcher.wants(header) else {
+            return;
+        };
+        if self.waiting.len() == WAITING_MAX {
+            return self.watcher.miss();
         }
+        let waiting = Waiting {
+            ni,
+            header: *header,
+            wanted,
+            landing: None,
+        };
+        self.waiting.insert(rx, waiting);
     }
 
     /// Notes where the payload of a message lands.
@@ -116,6 +122,12 @@ impl Tap {
             head: &self.head,
             time: now,
         });
+    }
+
+    /// Returns the number of messages that are arriving and wanted.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Returns how many bytes of payload are wanted of a message that this node sends.

@@ -25,7 +25,7 @@ use tracing::{debug, info};
 use crate::stack::event::{EventSink, NodeEvent};
 use crate::stack::loopback::{self, Parked};
 use crate::stack::memory::{MemoryTable, Registered};
-use crate::stack::tap::Tap;
+use crate::stack::tap::{Tap, Watcher};
 
 /// Core, LND and memory. The times passed to its calls must not go backwards.
 pub struct Stack<N: Network, Q> {
@@ -80,6 +80,11 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             outputs: VecDeque::new(),
             outputs_max: OUTPUTS_PER_TURN,
         }
+    }
+
+    /// Lets a watcher look at the messages from now on; `None` ends that.
+    pub fn watch_messages(&mut self, watcher: Option<Box<dyn Watcher>>) {
+        self.side.tap = watcher.map(Tap::new);
     }
 
     /// Carries out the core's outputs for one turn. Returns true if outputs may be left for the next turn.
@@ -267,7 +272,7 @@ impl<Q: EventSink> Side<Q> {
             }
             Some((Place::Router(_) | Place::Core(_), _)) => return,
             None if transmit.ni == NiId::LOOPBACK => None,
-            None if self.core.nis().any(|ni| ni.nid == header.src_nid) => None,
+            None if self.core.owns(header.src_nid) => None,
             None => return,
         };
         tap.sent(header, payload, &mut self.memory, now);

@@ -1,40 +1,34 @@
 //! Counts the RPCs of Lustre that pass a router, or that begin or end at this node.
 //!
 //! ```text
-//!  node, under its lock: header and at most 1 KiB ──▶ a queue of limited length ──▶ a thread: pairs, counts
+//!  node, under its lock: header and at most 1 KiB ──▶ a batch of limited length ──▶ a thread: pairs, counts
 //!                                                       └ full: missed                ├─▶ metrics, tables, the slowest
 //!                                                                                     └─▶ watchers
 //! ```
 
 mod metrics;
+mod queue;
 mod slowest;
 mod view;
 mod watching;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use lnet_node::Node;
 use lnet_node::stack::{Shown, Watcher};
 use lnet_ptlrpc::{By, Pairer, PortalUse, Rpc, Seen, Summary, portal_use};
-use lnet_types::Time;
 use lnet_wire::{Body, Header};
 
+use self::queue::{Batch, Queue};
 use self::slowest::Slowest;
 pub(crate) use self::view::RpcView;
 use self::watching::Watchers;
 
 /// The bytes of a message that are looked at: names and the job of every RPC are within.
 const HEAD_MAX: usize = 1024;
-
-/// The messages that may wait for the thread: 20 MB.
-const QUEUE_MAX: usize = 1 << 14;
-
-/// The place of messages that this node sends; those that arrive have the number of their interface.
-const OWN: u64 = u64::MAX;
 
 /// The RPCs that a node sees are counted for as long as this value exists.
 pub struct RpcCounts {
@@ -43,8 +37,15 @@ pub struct RpcCounts {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Messages on their way from a node into the counts.
+pub struct RpcQueue {
+    shared: Arc<Shared>,
+    batch: Batch,
+}
+
 #[derive(Default)]
 struct Shared {
+    queue: Queue,
     counted: Mutex<Counted>,
     watchers: Watchers,
     shown: AtomicU64,
@@ -68,18 +69,13 @@ impl Default for Counted {
     }
 }
 
-/// A message on its way to the thread.
-struct Copied {
-    place: u64,
-    header: Header,
-    head: Vec<u8>,
-    time: Time,
-}
-
 /// The end of the queue in the node.
-struct Feed {
-    queue: SyncSender<Copied>,
-    shared: Arc<Shared>,
+struct Feed(Arc<Shared>);
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.0.queue.end();
+    }
 }
 
 impl Watcher for Feed {
@@ -98,18 +94,38 @@ impl Watcher for Feed {
     }
 
     fn take(&mut self, message: Shown<'_>) {
-        let copied = Copied {
-            place: message.ni.map_or(OWN, |ni| ni.0.into()),
-            header: *message.header,
-            head: message.head.to_vec(),
-            time: message.time,
-        };
-        self.shared.shown.fetch_add(1, Ordering::Relaxed);
-        match self.queue.try_send(copied) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.shared.missed.fetch_add(1, Ordering::Relaxed);
-            }
+        self.0.shown.fetch_add(1, Ordering::Relaxed);
+        if !self.0.queue.push(&message) {
+            self.0.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn miss(&mut self) {
+        self.0.shown.fetch_add(1, Ordering::Relaxed);
+        self.0.missed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl RpcQueue {
+    /// Makes a queue, and the watcher that fills it.
+    #[must_use]
+    pub fn new() -> (Box<dyn Watcher>, Self) {
+        let shared = Arc::new(Shared::default());
+        let feed = Feed(Arc::clone(&shared));
+        let batch = Batch::default();
+        (Box::new(feed), Self { shared, batch })
+    }
+
+    /// Counts the messages that are in the queue now. Returns how many.
+    pub fn count_now(&mut self) -> usize {
+        self.shared.queue.take(&mut self.batch);
+        self.shared.count(&self.batch);
+        self.batch.len()
+    }
+
+    fn count_to_the_end(mut self) {
+        while self.shared.queue.wait(&mut self.batch) {
+            self.shared.count(&self.batch);
         }
     }
 }
@@ -121,17 +137,12 @@ impl RpcCounts {
     ///
     /// The system gives no thread.
     pub fn start(node: &Node) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let (queue, messages) = sync_channel(QUEUE_MAX);
-        let counting = Arc::clone(&shared);
+        let (watcher, queue) = RpcQueue::new();
+        let shared = Arc::clone(&queue.shared);
         let thread = Builder::new()
             .name("lnet-rpcs".into())
-            .spawn(move || counting.count(&messages))?;
-        let feed = Feed {
-            queue,
-            shared: Arc::clone(&shared),
-        };
-        node.with_engine(|engine, _| engine.watch_messages(Some(Box::new(feed))));
+            .spawn(move || queue.count_to_the_end())?;
+        node.with_engine(|engine, _| engine.watch_messages(Some(watcher)));
         Ok(Self {
             node: node.clone(),
             shared,
@@ -176,35 +187,33 @@ impl Drop for RpcCounts {
 }
 
 impl Shared {
-    fn count(&self, messages: &Receiver<Copied>) {
-        while let Ok(first) = messages.recv() {
+    fn count(&self, batch: &Batch) {
+        let mut messages = batch.iter();
+        loop {
+            // Those who read the counts wait for a part of the batch only.
             let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-            counted.take(&first, &self.watchers);
-            let mut taken = 1;
-            for message in messages.try_iter().take(256) {
+            let mut taken = 0;
+            for message in messages.by_ref().take(256) {
                 counted.take(&message, &self.watchers);
                 taken += 1;
             }
             drop(counted);
+            if taken == 0 {
+                return;
+            }
             self.taken.fetch_add(taken, Ordering::Relaxed);
         }
     }
 }
 
 impl Counted {
-    fn take(&mut self, message: &Copied, watchers: &Watchers) {
+    fn take(&mut self, message: &Seen<'_>, watchers: &Watchers) {
         let Self {
             pairer,
             tables,
             slowest,
         } = self;
-        let seen = Seen {
-            time: message.time,
-            place: message.place,
-            header: &message.header,
-            head: &message.head,
-        };
-        pairer.take(&seen, &mut |rpc: Rpc| {
+        pairer.take(message, &mut |rpc: Rpc| {
             tables.iter_mut().for_each(|table| table.add(&rpc));
             slowest.add(&rpc, message.time);
             watchers.tell(&rpc);
@@ -215,7 +224,7 @@ impl Counted {
 #[cfg(test)]
 mod tests {
     use lnet_ptlrpc::{End, Flavor};
-    use lnet_types::{LndType, Net, Nid};
+    use lnet_types::{LndType, Net, Nid, Time};
 
     use super::*;
 

@@ -9,6 +9,7 @@
 //! One request is under way at a time. Whatever happens, the last request is a disconnect, unless the server
 //! cannot have a connection of ours.
 
+use std::fmt;
 use std::time::Duration;
 
 use lnet_types::Time;
@@ -16,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::log_reader::LogReader;
-use super::request::{Envelope, Question, Service};
+use super::request::{Envelope, Question, Service, TABLE_ROOM};
 use crate::body::{Body, flags};
 use crate::file_system::FileSystem;
 use crate::message::{Message, early_checksum};
-use crate::opcode::opcode_name;
+use crate::opcode::{opcode_name, portal};
 use crate::text::{Release, Status};
 use crate::view::View;
 
@@ -31,25 +32,26 @@ pub struct Limits {
     pub connect: Duration,
     /// The reply to another request.
     pub request: Duration,
-    /// All questions together. The end comes after that.
+    /// All questions together. The disconnect comes after that, within twice the limit of a connect.
     pub whole: Duration,
 }
 
 impl Limits {
-    /// Returns the limits that belong to that of a connect.
+    /// Returns the limits of a conversation that has ended, disconnect included, after this time.
     #[must_use]
-    pub const fn of(connect: Duration) -> Self {
+    pub fn within(total: Duration) -> Self {
+        let twelfth = total / 12;
         Self {
-            connect,
-            request: connect.saturating_mul(3),
-            whole: connect.saturating_mul(12),
+            connect: twelfth,
+            request: twelfth.saturating_mul(3),
+            whole: twelfth.saturating_mul(10),
         }
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self::of(Duration::from_secs(10))
+        Self::within(Duration::from_secs(120))
     }
 }
 
@@ -71,7 +73,7 @@ const CONNECTED: [i32; 2] = [-114, -16];
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// No reply came.
-    #[error("no reply to {} within {} s", operation(*opc), after.as_secs())]
+    #[error("no reply to {} within {}", operation(*opc), Seconds(*after))]
     NoReply {
         /// The opcode of the request.
         opc: u32,
@@ -103,7 +105,7 @@ pub enum Failure {
     #[error("{0}")]
     Log(String),
     /// The time for the whole conversation is over.
-    #[error("the questions took longer than {} s", .0.as_secs())]
+    #[error("the time for the questions was over after {}", Seconds(*.0))]
     Late(Duration),
     /// Something between here and the server failed.
     #[error("the request could not be sent: {0}")]
@@ -111,6 +113,16 @@ pub enum Failure {
     /// The caller stopped the conversation.
     #[error("interrupted")]
     Stopped,
+}
+
+/// A time as people write it.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = usize::from(self.0 < Duration::from_secs(10) && self.0.subsec_millis() >= 50);
+        write!(f, "{:.digits$} s", self.0.as_secs_f64())
+    }
 }
 
 fn operation(opc: u32) -> &'static str {
@@ -175,16 +187,28 @@ pub struct Outgoing {
     pub portal: u32,
     /// The portal at which the reply is awaited.
     pub reply_portal: u32,
-    /// The match bits of the request and of the reply.
+    /// The match bits of the request, of the reply and of the bulk.
     pub match_bits: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// The bulk that the server puts before it replies.
+    pub bulk: Option<AwaitedBulk>,
+}
+
+/// Bulk that a server puts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitedBulk {
+    /// The portal at which it is awaited.
+    pub portal: u32,
+    /// The most bytes.
+    pub room: usize,
 }
 
 /// What the driver does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Await a reply at the reply portal, and then send. An awaited reply of an earlier request comes no more.
+    /// Await a reply at the reply portal, and bulk where there is some, and then send. What an earlier request awaited comes
+    /// no more.
     Send(Outgoing),
     /// Wait for an answer, at most until then.
     Wait(Time),
@@ -257,6 +281,8 @@ pub struct Exchange {
     may_reconnect: bool,
     has_connected: bool,
     ending: Ending,
+    /// What the server has put for the request that is under way.
+    bulk: Vec<u8>,
     granted: Option<Granted>,
     failure: Option<Failure>,
     strays: u64,
@@ -305,6 +331,7 @@ impl Exchange {
             may_reconnect: true,
             has_connected: false,
             ending,
+            bulk: Vec::new(),
             granted: None,
             failure: None,
             strays: 0,
@@ -352,12 +379,13 @@ impl Exchange {
         }
         let xid = self.take_xid();
         let limit = self.limit(&question);
+        self.bulk.clear();
         self.pending = Some(Pending {
             question,
             xid,
             sent: 0,
             begun: now,
-            until: now + limit,
+            until: (now + limit).min(self.ends),
             is_to_send: true,
         });
     }
@@ -397,6 +425,10 @@ impl Exchange {
             reply_portal: service.reply_portal(),
             match_bits: pending.xid,
             bytes: pending.question.encode(&envelope),
+            bulk: matches!(pending.question, Question::Whereabouts(..)).then_some(AwaitedBulk {
+                portal: portal::MGS_BULK,
+                room: TABLE_ROOM,
+            }),
         })
     }
 
@@ -406,9 +438,13 @@ impl Exchange {
             return;
         };
         let limit = self.limit(&pending.question);
-        let fits = self.stage == Stage::Disconnecting || now + limit <= self.ends;
+        // A disconnect is tried again however little time is left.
+        let fits = match self.stage {
+            Stage::Disconnecting => now < self.ends,
+            _ => now + limit <= self.ends,
+        };
         if pending.sent < TIMES && !self.is_stopping && fits {
-            pending.until = now + limit;
+            pending.until = (now + limit).min(self.ends);
             pending.is_to_send = true;
             if pending.question == Question::Connect {
                 pending.xid = self.take_xid();
@@ -421,6 +457,16 @@ impl Exchange {
         let opc = pending.question.opc(self.export.service);
         let after = now.saturating_since(pending.begun);
         self.fail(Failure::NoReply { opc, after }, now);
+    }
+
+    /// Takes bulk, which comes before the reply.
+    pub fn bulk(&mut self, match_bits: u64, bytes: &[u8]) {
+        let awaited = self.pending.as_ref();
+        if awaited.is_some_and(|pending| pending.xid == match_bits) {
+            self.bulk = bytes.to_vec();
+        } else {
+            self.strays = self.strays.saturating_add(1);
+        }
     }
 
     /// Takes a reply: its match bits, the bytes at hand, and its length on the wire.
@@ -465,9 +511,10 @@ impl Exchange {
 
     fn handle(&mut self, pending: Pending, message: &Message<'_>, body: &Body<'_>, now: Time) {
         let status = body.status();
-        if status == EINPROGRESS && self.busy < BUSY.0 {
+        let again = now + BUSY.1;
+        if status == EINPROGRESS && self.busy < BUSY.0 && again < self.ends {
             self.busy += 1;
-            self.not_before = now + BUSY.1;
+            self.not_before = again;
             return;
         }
         let is_banned = body.flags() & flags::BANNED != 0;
@@ -497,7 +544,10 @@ impl Exchange {
                 self.stage = Stage::Connecting;
             }
             question => {
-                let taken = self.script.answer(&question, status, message, refused);
+                let bulk = std::mem::take(&mut self.bulk);
+                let taken = self
+                    .script
+                    .answer(&question, status, message, &bulk, refused);
                 if let Err(failure) = taken {
                     self.fail(failure, now);
                 }
@@ -650,10 +700,11 @@ impl Script {
         question: &Question,
         status: i32,
         message: &Message<'_>,
+        bulk: &[u8],
         refused: Failure,
     ) -> Result<(), Failure> {
         match self {
-            Self::Log(reader) => reader.answer(status, message, refused),
+            Self::Log(reader) => reader.answer(status, message, bulk, refused),
             Self::Knock { .. } if status != 0 => Err(refused),
             Self::Knock { has_pinged, .. } if *question == Question::Ping => {
                 *has_pinged = true;

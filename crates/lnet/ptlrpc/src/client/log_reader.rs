@@ -1,8 +1,8 @@
-//! Reads configuration logs block by block, without a lock.
+//! Reads configuration logs block by block, without a lock, and then where the targets are now.
 //!
 //! ```text
-//!  OPEN fs-client ─▶ HEADER ─▶ BLOCK … BLOCK ─▶ HEADER: did it grow? ─▶ OPEN fs-sptlrpc ─▶ … ─▶ done
-//!        └ ENOENT: no such file system                                       └ ENOENT: no rules
+//!  OPEN fs-client ─▶ HEADER ─▶ BLOCK … BLOCK ─▶ HEADER: did it grow? ─▶ OPEN fs-sptlrpc ─▶ … ─▶ fs-cliir ─▶ done
+//!        └ ENOENT: no such file system                                       └ ENOENT: no rules    └ any error: no table
 //! ```
 
 use super::exchange::Failure;
@@ -12,6 +12,7 @@ use crate::log::Records;
 use crate::message::Message;
 use crate::text::{Status, Text};
 use crate::view::View;
+use crate::whereabouts::whereabouts;
 
 /// The type of the record that begins a log.
 const HEADER_RECORD: u32 = 0x1064_5539;
@@ -37,6 +38,8 @@ const ESTALE: i32 = -116;
 enum Which {
     Client,
     Rules,
+    /// The table of whereabouts, from this version on.
+    Whereabouts(u64),
     Done,
 }
 
@@ -95,6 +98,7 @@ impl LogReader {
         let name = match self.which {
             Which::Client => "client",
             Which::Rules => "sptlrpc",
+            Which::Whereabouts(from) => return Some(Question::Whereabouts(self.fs.clone(), from)),
             Which::Done => return None,
         };
         Some(match (self.id, &self.header) {
@@ -111,8 +115,13 @@ impl LogReader {
         &mut self,
         status: i32,
         reply: &Message<'_>,
+        bulk: &[u8],
         refused: Failure,
     ) -> Result<(), Failure> {
+        if let Which::Whereabouts(from) = self.which {
+            self.take_whereabouts(from, status, reply, bulk);
+            return Ok(());
+        }
         let opened = self.id.is_some();
         match status {
             0 => {}
@@ -207,7 +216,7 @@ impl LogReader {
             if let Some(command) = record.command().filter(|_| alive) {
                 match self.which {
                     Which::Client => self.system.take(&command),
-                    Which::Rules | Which::Done => self.take_rule(&command),
+                    Which::Rules | Which::Whereabouts(_) | Which::Done => self.take_rule(&command),
                 }
             }
         }
@@ -253,7 +262,8 @@ impl LogReader {
     fn next_log(&mut self) {
         self.which = match self.which {
             Which::Client => Which::Rules,
-            Which::Rules | Which::Done => Which::Done,
+            Which::Rules => Which::Whereabouts(1),
+            Which::Whereabouts(_) | Which::Done => Which::Done,
         };
         self.restart();
     }
@@ -262,9 +272,32 @@ impl LogReader {
         self.has_started_over = true;
         match self.which {
             Which::Client => self.system = FileSystem::default(),
-            Which::Rules | Which::Done => self.rules.clear(),
+            Which::Rules | Which::Whereabouts(_) | Which::Done => self.rules.clear(),
         }
         self.restart();
+    }
+
+    /// Takes a part of the table. A mount works without it, and so does the check: an error ends the reading.
+    // [PTLRPC-24]
+    fn take_whereabouts(&mut self, from: u64, status: i32, reply: &Message<'_>, bulk: &[u8]) {
+        self.which = Which::Done;
+        let result = reply.buffer(1).unwrap_or(View::little(&[]));
+        let (Some(last), Some(newest)) = (result.u64(0), result.u64(8)) else {
+            return;
+        };
+        if status != 0 {
+            return;
+        }
+        self.bytes = self.bytes.saturating_add(bulk.len() as u64);
+        for entry in whereabouts(View::new(bulk, result.order())) {
+            match entry {
+                Ok(entry) => self.system.is_now_at(&self.fs, &entry),
+                Err(what) => return self.system.problem(what),
+            }
+        }
+        if (from..newest).contains(&last) && self.bytes < BYTES_MAX {
+            self.which = Which::Whereabouts(last + 1);
+        }
     }
 
     fn restart(&mut self) {

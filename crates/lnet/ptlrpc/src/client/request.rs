@@ -37,6 +37,13 @@ const JOB: &[u8] = b"finerail-doctor";
 /// The length of a target's name and of a client's, in bytes.
 const UUID_LEN: usize = 39;
 
+/// The room for a part of the table of whereabouts: 256 units of 2^12 bytes. An MGS trusts these two numbers, so they are
+/// those of every client, and cannot be others.
+const TABLE_UNITS: (u8, u32) = (12, 256);
+
+/// The same in bytes.
+pub(crate) const TABLE_ROOM: usize = (TABLE_UNITS.1 as usize) << TABLE_UNITS.0;
+
 /// The length of a block of a log, in bytes.
 pub(crate) const BLOCK: u32 = 8192;
 
@@ -98,6 +105,8 @@ pub(crate) enum Question {
     OpenLog(String),
     LogHeader(LogId),
     LogBlock(LogId, Place),
+    /// Where the targets of this file system are, from this version of the table on.
+    Whereabouts(String, u64),
 }
 
 /// The name of a log, as the MGS gave it.
@@ -141,6 +150,7 @@ impl Question {
             (Self::OpenLog(_), _) => opc::LLOG_CREATE,
             (Self::LogHeader(_), _) => opc::LLOG_READ_HEADER,
             (Self::LogBlock(..), _) => opc::LLOG_NEXT_BLOCK,
+            (Self::Whereabouts(..), _) => opc::MGS_CONFIG_READ,
         }
     }
 
@@ -151,6 +161,7 @@ impl Question {
             (Self::Statfs, Service::Mdt) => 2,
             (Self::Statfs, _) => 3,
             (Self::OpenLog(_) | Self::LogHeader(_) | Self::LogBlock(..), _) => 5,
+            (Self::Whereabouts(..), _) => 6,
         };
         handler << 16 | 3
     }
@@ -176,6 +187,7 @@ impl Question {
             }
             Self::LogHeader(id) => buffers.push(log_body(id, None)),
             Self::LogBlock(id, place) => buffers.push(log_body(id, Some(*place))),
+            Self::Whereabouts(fs, from) => buffers.push(table_body(fs, *from)),
         }
         message(envelope.service.flavor(), &buffers)
     }
@@ -233,6 +245,24 @@ fn log_body(id: &LogId, place: Option<Place>) -> Vec<u8> {
         body.extend(u32::to_le_bytes(word));
     }
     body.extend(at.to_le_bytes());
+    body
+}
+
+/// The name of the table, the first version that is wanted, its type, and how NIDs and room are given.
+fn table_body(fs: &str, from: u64) -> Vec<u8> {
+    const OF_WHEREABOUTS: u16 = 2;
+    const LARGE_NIDS: u8 = 20;
+    let name = format!("{fs}-cliir");
+    let mut body = name
+        .as_bytes()
+        .get(..63)
+        .unwrap_or(name.as_bytes())
+        .to_vec();
+    body.resize(64, 0);
+    body.extend(from.to_le_bytes());
+    body.extend(OF_WHEREABOUTS.to_le_bytes());
+    body.extend([LARGE_NIDS, TABLE_UNITS.0]);
+    body.extend(TABLE_UNITS.1.to_le_bytes());
     body
 }
 

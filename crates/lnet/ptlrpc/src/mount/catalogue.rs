@@ -5,6 +5,8 @@
 pub enum Severity {
     /// The mount does not complete.
     Fails,
+    /// The check ended before it knew.
+    Unknown,
     /// The mount completes, but a part does not work, or not any more after the next failure.
     Suffers,
 }
@@ -14,7 +16,8 @@ pub enum Severity {
 pub struct Kind {
     /// Its name, which stays.
     pub name: &'static str,
-    /// How bad it is for an ordinary target; for the target that holds the root directory it always [`Severity::Fails`].
+    /// How bad it is for an ordinary target. What [`Severity::Suffers`] there, [`Severity::Fails`] for the target that holds
+    /// the root directory.
     pub severity: Severity,
     /// What is wrong, behind the name of what it concerns.
     pub means: &'static str,
@@ -87,6 +90,9 @@ kinds! {
     LOG_EMPTY "log-empty" Fails
         "has a configuration log without a metadata target"
         "start the metadata target once, so that it registers"
+    UNFINISHED "check-unfinished" Unknown
+        "was not asked to the end"
+        "check again, and give a longer --timeout if the time was over"
     TARGET_NO_NID "target-no-nid" Suffers
         "has no NID in the configuration log"
         "regenerate the log (writeconf) with LNet configured on the server"
@@ -108,6 +114,9 @@ kinds! {
     TARGET_UNREACHABLE "target-unreachable" Suffers
         "does not answer on any of its NIDs"
         "bring up the node, its network or the firewall between"
+    TARGET_AWAY "target-elsewhere" Suffers
+        "is served by a node that does not answer, although another of its nodes does"
+        "bring up the way to that node, or move the target to the node that answers"
     TARGET_SILENT "target-silent" Suffers
         "is on a node that answers pings, but no target answers there"
         "start Lustre on that node and mount the target"

@@ -9,7 +9,7 @@ use crate::client::{Failure, Granted, Service, Statfs};
 pub struct Facts {
     /// The name of the file system.
     pub fs: String,
-    /// The nodes of the MGS, in the order in which they were given. Those behind the one that answered were not asked.
+    /// The nodes of the MGS, in the order in which they were given, up to the one that answered.
     pub mgs: Vec<Mgs>,
     /// What a client would reject in the log, or what does not fit together.
     pub problems: Vec<String>,
@@ -19,6 +19,15 @@ pub struct Facts {
     pub targets: Vec<TargetFacts>,
     /// Whether the log was read to its end.
     pub has_log: bool,
+    /// Why the check ended before it had asked everything; `None` if it did not.
+    pub cut: Option<String>,
+}
+
+impl Facts {
+    /// Returns why not everything was asked.
+    pub(super) fn why_cut(&self) -> &str {
+        self.cut.as_deref().unwrap_or("the check has ended")
+    }
 }
 
 /// A node of the MGS.
@@ -43,8 +52,12 @@ pub struct TargetFacts {
     pub is_inactive: bool,
     /// The NIDs of each node: first that of the node that usually serves the target.
     pub nodes: Vec<Vec<Reach>>,
+    /// The NIDs from which it registered last with the MGS; empty if the MGS does not know.
+    pub now: Vec<Reach>,
     /// The connects to it, one for each node that was tried.
     pub knocks: Vec<Knock>,
+    /// Whether the check ended before it had asked this target.
+    pub is_unasked: bool,
 }
 
 /// A connect to a target.
@@ -68,6 +81,13 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// Returns whether a ping could have gone there, and did not.
+    #[must_use]
+    pub fn is_unasked(&self) -> bool {
+        let is_reached = matches!(self.way, Way::Direct { .. } | Way::Through { .. });
+        is_reached && self.answer == Answer::NotAsked
+    }
+
     /// Returns whether the NID answered.
     #[must_use]
     pub fn answers(&self) -> bool {

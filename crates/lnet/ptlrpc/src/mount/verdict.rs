@@ -40,9 +40,10 @@ impl Verdict {
 
     fn add(&mut self, kind: &'static Kind, place: impl Into<String>, seen: impl Into<String>) {
         let place = (place.into(), seen.into());
-        let severity = match place.0.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name) {
-            true => Severity::Fails,
-            false => kind.severity,
+        let is_root = place.0.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name);
+        let severity = match kind.severity {
+            Severity::Suffers if is_root => Severity::Fails,
+            severity => severity,
         };
         match self
             .findings
@@ -54,7 +55,7 @@ impl Verdict {
                 // What makes the finding so bad comes first.
                 match severity {
                     Severity::Fails => finding.places.insert(0, place),
-                    Severity::Suffers => finding.places.push(place),
+                    Severity::Suffers | Severity::Unknown => finding.places.push(place),
                 }
             }
             None => self.findings.push(Finding {
@@ -84,6 +85,7 @@ impl fmt::Display for Verdict {
         };
         let outcome = match worst.severity {
             Severity::Fails => "this machine cannot mount it",
+            Severity::Unknown => "whether this machine can mount it is not known yet",
             Severity::Suffers => "this machine can mount it, but not use all of it",
         };
         writeln!(f, "{}: {outcome}: {worst}", self.fs)?;
@@ -120,6 +122,9 @@ pub fn check(facts: &Facts) -> Verdict {
         check_log(facts, &mut verdict);
         for target in facts.targets.iter().filter(|target| !target.is_inactive) {
             check_target(target, &mut verdict);
+            if target.is_unasked {
+                verdict.add(&UNFINISHED, &target.name, facts.why_cut());
+            }
         }
         check_nids(facts, &mut verdict);
     }
@@ -133,6 +138,20 @@ pub fn check(facts: &Facts) -> Verdict {
 fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
     let serves = |mgs: &Mgs| matches!(mgs.outcome, Some(Ok(_)));
     let Some(serving) = facts.mgs.iter().position(serves) else {
+        let is_unasked = |mgs: &&Mgs| match &mgs.outcome {
+            Some(outcome) => matches!(outcome, Err(Failure::Stopped)),
+            None => mgs.nids.iter().any(Reach::is_unasked),
+        };
+        if let Some(mgs) = facts.mgs.iter().find(is_unasked) {
+            let name = format!("the MGS at {}", names(&mgs.nids));
+            let asked = facts.mgs.iter().filter(|mgs| !is_unasked(mgs));
+            let seen = asked.map(|mgs| why_not(mgs).1);
+            let seen: Vec<String> = [facts.why_cut().to_owned()]
+                .into_iter()
+                .chain(seen)
+                .collect();
+            return verdict.add(&UNFINISHED, name, seen.join("; "));
+        }
         // Of several nodes, the one that got furthest tells most.
         let told = facts.mgs.iter().max_by_key(|mgs| progress(mgs));
         if let Some(mgs) = told {
@@ -287,12 +306,16 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
         return;
     }
     let answers = |node: &Vec<Reach>| node.iter().any(Reach::answers);
-    let untested = |reach: &Reach| reach.way == Way::Untested;
+    let untested = |reach: &Reach| reach.way == Way::Untested || reach.is_unasked();
     if !target.nodes.iter().any(answers) {
         if !nids().any(untested) {
             unreached_target(target, verdict);
         }
         return;
+    }
+    let is_away = |reach: &Reach| !reach.answers() && !untested(reach);
+    if !target.now.is_empty() && target.now.iter().all(is_away) {
+        return verdict.add(&TARGET_AWAY, name, describe(&target.now));
     }
     for (at, node) in target.nodes.iter().enumerate() {
         let is_unknown = node.iter().any(untested);
@@ -319,7 +342,7 @@ fn unreached_target(target: &TargetFacts, verdict: &mut Verdict) {
 
 fn silent_rails(node: &[Reach], name: &str, verdict: &mut Verdict) {
     for reach in node.iter().filter(|reach| !reach.answers()) {
-        if reach.way != Way::Untested {
+        if reach.way != Way::Untested && !reach.is_unasked() {
             verdict.add(&RAIL_DOWN, name, describe(std::slice::from_ref(reach)));
         }
     }
@@ -353,7 +376,8 @@ fn check_knocks(target: &TargetFacts, verdict: &mut Verdict) {
 
 fn target_failure(failure: &Failure) -> &'static Kind {
     match failure {
-        Failure::NoReply { .. } | Failure::Unsent(_) | Failure::Late(_) => &TARGET_SILENT,
+        Failure::NoReply { .. } | Failure::Unsent(_) => &TARGET_SILENT,
+        Failure::Late(_) | Failure::Stopped => &UNFINISHED,
         Failure::Refused {
             is_banned: true, ..
         } => &TARGET_BANNED,
@@ -369,7 +393,7 @@ fn target_failure(failure: &Failure) -> &'static Kind {
             _ => &TARGET_ERROR,
         },
         Failure::Garbage { .. } => &TARGET_GARBAGE,
-        Failure::Stopped | Failure::NoFileSystem | Failure::Log(_) => &TARGET_ERROR,
+        Failure::NoFileSystem | Failure::Log(_) => &TARGET_ERROR,
     }
 }
 

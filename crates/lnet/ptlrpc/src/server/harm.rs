@@ -18,6 +18,7 @@ const ALLOWED: [(Service, &[u32]); 3] = [
             opc::LLOG_CREATE,
             opc::LLOG_READ_HEADER,
             opc::LLOG_NEXT_BLOCK,
+            opc::MGS_CONFIG_READ,
         ],
     ),
     (
@@ -122,6 +123,7 @@ impl Harm {
                 self.look_at_connect(service, message, body);
             }
             opc::LLOG_CREATE => self.look_at_name(message),
+            opc::MGS_CONFIG_READ => self.look_at_table(message),
             opc::LLOG_NEXT_BLOCK => {
                 let at = message.buffer(1).and_then(|view| view.u64(40));
                 if at.is_none_or(|at| !at.is_multiple_of(8192)) {
@@ -161,6 +163,30 @@ impl Harm {
         ];
         for (_, what) in rules.iter().filter(|(holds, _)| !holds) {
             self.note(format!("a connect {what}"));
+        }
+    }
+
+    /// An MGS takes the sizes of the room as they are: others than those of every client can end it.
+    fn look_at_table(&mut self, message: &Message<'_>) {
+        let name = name_of(message, 1);
+        let asked = message.buffer(1).unwrap_or(crate::view::View::little(&[]));
+        let fs = name.strip_suffix("-cliir").unwrap_or_default();
+        let rules = [
+            (asked.bytes().len() == 80, "has another length"),
+            (
+                self.opened.contains(&format!("{fs}-client")),
+                "reads before the log is open",
+            ),
+            (asked.u64(64) > Some(0), "begins before the table"),
+            (asked.u16(72) == Some(2), "reads another table"),
+            (asked.u8(74) == Some(20), "asks for other NIDs"),
+            (
+                (asked.u8(75), asked.u32(76)) == (Some(12), Some(256)),
+                "has another room",
+            ),
+        ];
+        for (_, what) in rules.iter().filter(|(holds, _)| !holds) {
+            self.note(format!("MGS_CONFIG_READ {what}"));
         }
     }
 

@@ -11,7 +11,7 @@ pub use log::{LogWriter, Nodes};
 use crate::body::{Body, Type, flags};
 use crate::client::{Service, message};
 use crate::message::{Message, early_checksum};
-use crate::opcode::opc;
+use crate::opcode::{opc, portal};
 use crate::view::View;
 
 /// The fault of a target.
@@ -62,6 +62,8 @@ pub struct Served {
     pub troubles: Vec<(u32, Trouble)>,
     /// The logs of an MGS, by name.
     pub logs: BTreeMap<String, LogWriter>,
+    /// The parts of the table of an MGS that says where targets are, by the first version in each.
+    pub tables: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Served {
@@ -73,6 +75,7 @@ impl Served {
             name: name.to_owned(),
             troubles: Vec::new(),
             logs: BTreeMap::new(),
+            tables: BTreeMap::new(),
         }
     }
 
@@ -80,6 +83,21 @@ impl Served {
     #[must_use]
     pub fn with(mut self, opc: u32, trouble: Trouble) -> Self {
         self.troubles.push((opc, trouble));
+        self
+    }
+
+    /// Adds an entry to the table that says where targets are: the part of this version, the index of an OST, its NIDs as 8
+    /// bytes.
+    #[must_use]
+    pub fn ost_is_at(mut self, version: u64, index: u32, nids: &[u64]) -> Self {
+        let len = 24 + 8 * nids.len();
+        let mut entry = version.to_le_bytes().to_vec();
+        for word in [1, index, len as u32] {
+            entry.extend(word.to_le_bytes());
+        }
+        entry.extend([2, 0, 8, nids.len() as u8]);
+        entry.extend(nids.iter().flat_map(|nid| nid.to_le_bytes()));
+        self.tables.entry(version).or_default().extend(entry);
         self
     }
 
@@ -206,9 +224,19 @@ impl Server {
         if cookie.is_some() {
             buffers.remove(0);
         }
+        let bulk = match opc {
+            opc::MGS_CONFIG_READ if buffers.len() > 1 => buffers.pop(),
+            _ => None,
+        };
+        let bulk = bulk.map(|bytes| Answer {
+            portal: portal::MGS_BULK,
+            match_bits,
+            bytes,
+        });
         let body = reply_body(opc, status, cookie.unwrap_or(body.handle()), trouble);
         let reply = Reply { body, buffers };
-        reply.answers(service.reply_portal(), match_bits, trouble, bytes)
+        let answers = reply.answers(service.reply_portal(), match_bits, trouble, bytes);
+        bulk.into_iter().chain(answers).collect()
     }
 
     /// Executes a request. The first buffer of the answer to a connect is the cookie.
@@ -244,6 +272,9 @@ impl Server {
                     place.copy_from_slice(&state.to_le_bytes());
                 }
                 (0, vec![statfs])
+            }
+            opc::MGS_CONFIG_READ if service == Service::Mgs => {
+                self.read_table(target, message, trouble)
             }
             log if service == Service::Mgs => self.read_log(target, log, message, trouble),
             _ => (EIO, Vec::new()),
@@ -338,6 +369,32 @@ impl Server {
         answer.extend(8192u32.to_le_bytes());
         answer.extend(end.to_le_bytes());
         (0, vec![answer, if ones { vec![0xff; 8192] } else { block }])
+    }
+
+    /// The last buffer is the bulk.
+    fn read_table(
+        &self,
+        target: usize,
+        message: &Message<'_>,
+        trouble: Option<Trouble>,
+    ) -> (i32, Vec<Vec<u8>>) {
+        let tables = self.targets.get(target).map(|served| &served.tables);
+        let from = message.buffer(1).and_then(|view| view.u64(64));
+        let part = tables
+            .zip(from)
+            .and_then(|(tables, from)| tables.range(from..).next());
+        let (Some(tables), Some((first, part))) = (tables, part) else {
+            return (ENOENT, Vec::new());
+        };
+        let next = tables.range(first + 1..).next().map(|(next, _)| next - 1);
+        let newest = tables.keys().last().copied().unwrap_or_default();
+        let mut result = next.unwrap_or(newest).to_le_bytes().to_vec();
+        result.extend(newest.to_le_bytes());
+        let bulk = match trouble {
+            Some(Trouble::Ones) => vec![0xff; 8192],
+            _ => part.clone(),
+        };
+        (0, vec![result, bulk])
     }
 
     /// Returns the target of a request: named by a connect, otherwise by the cookie.
