@@ -580,6 +580,10 @@ fn limited(source: impl Read, limit: u64) -> io::Result<String> {
         let count = source.by_ref().take(BLOCK).read_to_end(&mut rest)?;
         let valid = rest.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let length = valid.len();
+        if let Some(at) = valid.find('\0') {
+            let why = format!("no text: byte {} is 0", text.len() + at + 1);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
         text.push_str(valid);
         rest.drain(..length);
         // A block may end inside a character.
@@ -632,6 +636,20 @@ mod tests {
         let error = limited(&mut endless, 1 << 30).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert!(endless.limit() >= (1 << 30) - 2 * BLOCK);
+    }
+
+    #[test]
+    fn zeros_are_no_text() {
+        let mut endless = io::repeat(0).take(1 << 30);
+        let error = limited(&mut endless, 1 << 30).unwrap_err();
+        assert_eq!(error.to_string(), "no text: byte 1 is 0");
+        assert!(endless.limit() >= (1 << 30) - 2 * BLOCK);
+        let late = "a".repeat(BLOCK as usize) + "b\0";
+        let error = limited(late.as_bytes(), 2 * BLOCK).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("no text: byte {} is 0", BLOCK + 2)
+        );
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn bad_input_ends_with_2_and_says_where() {
     let cases = [
         (format!("--config {empty} {to}"), "no local NI"),
         (format!("--config {junk} {to}"), "cannot read"),
-        (format!("--config /dev/zero {to}"), "at most"),
+        (format!("--config /dev/zero {to}"), "no text: byte 1 is 0"),
         (
             format!("--state {config} {to}"),
             "not the state of a node: expected",

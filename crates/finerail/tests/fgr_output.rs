@@ -171,3 +171,30 @@ clients:
     assert!(!out.exists());
     run(finerail(words("slot-nets"))).expect_code(0);
 }
+
+#[test]
+fn many_clients_of_a_router_are_shown_by_their_areas_and_all_names_are_in_the_json() {
+    let fgr = |words: &[&str]| run(finerail([&["fgr"], words].concat()));
+    let large = ["--machine", "synthetic:12x16x24:2x3x1"];
+    let ask = |words: &[&str]| fgr(&[&["serves"], &large[..], words].concat());
+    let router = fgr(&[&["who-serves"], &large[..], &["x0", "--json"]].concat()).expect_code(0);
+    let router: serde_json::Value = serde_json::from_str(&router.out).unwrap();
+    let router = router[0]["node"].to_string();
+    let text = ask(&[&router]).expect_code(0).out;
+    assert!(text.starts_with("1 router\n"), "{text}");
+    let longest = text.lines().map(str::len).max().unwrap();
+    assert!(longest < 200, "{longest}: {text}");
+    assert!(text.contains("part of x") || text.contains(" x"), "{text}");
+    let found = ask(&[&router, "--json"]).expect_code(0).out;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let of = |line: &serde_json::Value| line["names"].as_str().unwrap().len();
+    assert!(
+        found.as_array().unwrap().iter().any(|line| of(line) > 80),
+        "{found}"
+    );
+    // Clients and areas are not routers, and the error says what shows their routers.
+    for wrong in ["x0", "0"] {
+        let ended = ask(&[wrong]).expect_code(2);
+        assert!(ended.err.contains("fgr who-serves"), "{}", ended.err);
+    }
+}

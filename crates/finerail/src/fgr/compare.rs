@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::bail;
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Evaluation, Gateways, bounds, compact_jobs};
+use fgr::links::in_digits;
 use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -267,8 +268,8 @@ impl Row {
             format!("{:.3}", self.cost),
             format!("{}", self.cost_max),
             format!("{:.3}", self.balance),
-            format!("{:.1}", self.write),
-            format!("{:.1}", self.read),
+            in_digits(self.write),
+            in_digits(self.read),
             format!("{:.0}", self.write_ceiling),
             format!("{:.0}", self.read_ceiling),
             format!("{:.3}", self.job),

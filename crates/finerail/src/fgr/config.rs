@@ -260,21 +260,26 @@ fn say_refused(refused: &[ModprobeRefusal]) -> io::Result<()> {
     }
     let mut errors = io::stderr().lock();
     for (why, count) in others {
-        writeln!(
-            errors,
-            "note: {count} classes have no modprobe.d form: {why}; use the YAML"
-        )?;
+        writeln!(errors, "note: {}: {why}; use the YAML", formless(count))?;
     }
     for (parameter, lengths) in lengths {
         let (count, max) = (lengths.len(), ModprobeRefusal::MAX_PARAMETER);
         let longest = lengths.iter().max().copied().unwrap_or_default();
         writeln!(
             errors,
-            "note: {count} classes have no modprobe.d form: {parameter} has up to {longest} \
-             characters; a kernel accepts at most {max}; use the YAML"
+            "note: {}: {parameter} has up to {longest} characters; a kernel accepts at most {max}; use the YAML",
+            formless(count)
         )?;
     }
     Ok(())
+}
+
+/// Says that this many classes have no form as module options.
+fn formless(classes: usize) -> String {
+    match classes {
+        1 => "1 class has no modprobe.d form".to_owned(),
+        _ => format!("{classes} classes have no modprobe.d form"),
+    }
 }
 
 fn write(directory: &Path, path: &str, text: &str) -> anyhow::Result<()> {

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use fgr::config::read_servers;
-use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE, link_name};
+use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE};
+use fgr::links::{LinkNames, in_digits};
 use fgr::topology::Fabric;
 use fgr::{Machine, Plan, clients, read_plan};
 use lnet_types::Net;
@@ -246,14 +247,15 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
             clients: used.clients,
         }
     });
+    let links = LinkNames::new(machine);
     Answer {
         clients: job.clients.len(),
         nets: job.nets.iter().map(net_name).collect(),
         router_rate_gb_s: job.router_rate.unwrap_or(ROUTER_RATE),
         client_rate_gb_s: job.client_rate,
         efficiency: report.efficiency,
-        write: rate(machine, &report.write),
-        read: rate(machine, &report.read),
+        write: rate(&links, &report.write),
+        read: rate(&links, &report.read),
         routers: routers.collect(),
         better_targets: report.better_nets.as_ref().map(|better| Instead {
             instead: better.instead.iter().map(net_name).collect(),
@@ -276,9 +278,9 @@ fn on_nets(servers: &Servers, nets: &[usize]) -> Vec<String> {
     among.map(|(name, _)| name.clone()).collect()
 }
 
-fn rate(machine: &Machine, bandwidth: &Bandwidth) -> Rate {
+fn rate(names: &LinkNames<'_>, bandwidth: &Bandwidth) -> Rate {
     let hottest = bandwidth.hottest.iter().map(|&(link, units, gb_s)| Hot {
-        link: link_name(&machine.fabric, link),
+        link: names.name(link),
         units,
         gb_s,
     });
@@ -291,6 +293,17 @@ fn rate(machine: &Machine, bandwidth: &Bandwidth) -> Rate {
         },
         hottest_links: hottest.collect(),
     }
+}
+
+fn hottest_in_words(rate: &Rate, text: &mut String) -> std::fmt::Result {
+    for Hot { link, units, gb_s } in &rate.hottest_links {
+        writeln!(
+            text,
+            "  link {link}: {} units on {gb_s} GB/s",
+            in_digits(*units)
+        )?;
+    }
+    Ok(())
 }
 
 fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
@@ -314,9 +327,7 @@ fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
             "{name}: {:.1} GB/s, limited by the {limit}",
             rate.gb_s
         )?;
-        for Hot { link, units, gb_s } in &rate.hottest_links {
-            writeln!(text, "  link {link}: {units:.1} units on {gb_s} GB/s")?;
-        }
+        hottest_in_words(rate, &mut text)?;
     }
     let (efficiency, each) = (answer.efficiency * 100.0, answer.router_rate_gb_s);
     let client = answer.client_rate_gb_s;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use comfy_table::{CellAlignment, Table, presets};
+use fgr::links::in_digits;
 use fgr::place::{
     Effort, Figures, Placements, Problem, Progress, Site, State, place, proved_floor, read_sites,
     titan_sites,
@@ -256,7 +257,9 @@ fn search(args: &PlaceArgs, effort: Effort, problem: &Problem<'_>) -> anyhow::Re
         bar.set_position(progress.tried);
         let [cost, balance, write, read] = progress.best;
         bar.set_message(format!(
-            "cost {cost:.4} balance {balance:.4} write {write:.1} read {read:.1}"
+            "cost {cost:.4} balance {balance:.4} write {} read {}",
+            in_digits(write),
+            in_digits(read)
         ));
         let is_over = end.is_some_and(|end| Instant::now() >= end);
         match is_over || interrupted.load(Ordering::Relaxed) {
@@ -314,8 +317,8 @@ fn cells(name: &str, figures: &Figures) -> [String; 5] {
         name.to_owned(),
         format!("{cost:.4}"),
         format!("{balance:.4}"),
-        format!("{write:.1}"),
-        format!("{read:.1}"),
+        in_digits(*write),
+        in_digits(*read),
     ]
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use fgr::evaluate::{Evaluation, Gateways};
+use fgr::links::in_digits;
 use fgr::{Machine, Plan, write_csv, write_yaml};
 
 use super::input::PlanningArgs;
@@ -119,8 +120,9 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std
         (
             "hottest link",
             format!(
-                "write {:.1}, read {:.1}",
-                figures.write.max, figures.read.max
+                "write {}, read {}",
+                in_digits(figures.write.max),
+                in_digits(figures.read.max)
             ),
         ),
         ("failed routers", plan.dead.len().to_string()),

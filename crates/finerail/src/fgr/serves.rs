@@ -71,6 +71,9 @@ struct Line {
     /// The clients, if a router was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<String>,
+    /// The clients in few words.
+    #[serde(skip)]
+    shown: Option<String>,
 }
 
 impl Line {
@@ -87,6 +90,7 @@ impl Line {
             blade: machine.modules[usize::from(router.module)].blade.clone(),
             clients,
             names: None,
+            shown: None,
         }
     }
 }
@@ -114,32 +118,61 @@ pub(crate) fn run_who_serves(args: &WhoServesArgs) -> anyhow::Result<ExitCode> {
     let servings = who_serves(&machine, &plan, &chosen).into_iter();
     let servings = servings.filter(|serving| args.ranks || serving.rank == 0);
     let lines = servings.map(|one| Line::new(&machine, one.router, one.rank, one.clients));
-    print(
-        lines.collect(),
-        args.json,
-        &format!("{} clients", chosen.len()),
-    )
+    print(lines.collect(), args.json, &counted(chosen.len(), "client"))
 }
 
 /// Runs `finerail fgr serves`.
 pub(crate) fn run_serves(args: &ServesArgs) -> anyhow::Result<ExitCode> {
     let list = list_or_file(&args.of)?;
     let (machine, plan) = args.planning.plan()?;
-    let routers = failed(&machine, &list)?.routers;
+    let areas = clients_by_area(&machine);
+    let is_area = areas.iter().any(|(area, _)| *area == list);
+    let routers = match failed(&machine, &list) {
+        Err(error) if !is_area => return Err(error.into()),
+        found => found.unwrap_or_default().routers,
+    };
     if routers.is_empty() {
-        bail!("'{list}' names no router");
+        bail!("'{list}' names no router; 'finerail fgr who-serves' shows the routers of clients");
     }
     let mut lines = Vec::new();
     for &router in &routers {
         for (rank, its) in serves(&machine, &plan, router).into_iter().enumerate() {
             if !its.is_empty() {
                 let mut line = Line::new(&machine, router, rank, its.len());
-                line.names = Some(names(&machine, &its));
+                let names = names(&machine, &its);
+                line.shown = Some(match names.len() {
+                    ..=NAMES => names.clone(),
+                    _ => in_areas(&areas, &its),
+                });
+                line.names = Some(names);
                 lines.push(line);
             }
         }
     }
-    print(lines, args.json, &format!("{} routers", routers.len()))
+    print(lines, args.json, &counted(routers.len(), "router"))
+}
+
+/// Most letters of names in a table. Longer lists are shown by areas.
+const NAMES: usize = 80;
+
+/// Names the areas of clients, which are given by index in ascending order: those whose clients are all among these,
+/// and the others.
+fn in_areas(areas: &[(String, Vec<usize>)], clients: &[usize]) -> String {
+    let (mut whole, mut part) = (Vec::new(), Vec::new());
+    for (area, its) in areas {
+        let among = its.iter().filter(|one| clients.binary_search(one).is_ok());
+        match among.count() {
+            0 => {}
+            all if all == its.len() => whole.push(area.as_str()),
+            _ => part.push(area.as_str()),
+        }
+    }
+    let (whole, part) = (lnet_site::fold(whole), lnet_site::fold(part));
+    match (whole.as_str(), part.as_str()) {
+        (whole, "") => whole.to_owned(),
+        ("", part) => format!("part of {part}"),
+        (whole, part) => format!("{whole}; part of {part}"),
+    }
 }
 
 /// Formats clients, which are given by index, as a host list of their names, or as ranges of their numbers.
@@ -160,6 +193,13 @@ pub(super) fn names(machine: &Machine, clients: &[usize]) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
 fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
     if json {
@@ -169,7 +209,7 @@ fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {
         table.load_style(presets::NOTHING);
         let has_names = lines.iter().any(|line| line.names.is_some());
         let mut header = vec!["net", "choice", "node", "blade", "clients"];
-        header.extend(has_names.then_some("names"));
+        header.extend(has_names.then_some("clients, or their areas; all names: --json"));
         table.set_header(header);
         for line in lines {
             let mut row = vec![
@@ -179,7 +219,7 @@ fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {
                 line.blade,
                 line.clients.to_string(),
             ];
-            row.extend(line.names);
+            row.extend(line.shown);
             table.add_row(row);
         }
         writeln!(text, "{of}\n{}", table.trim_fmt())?;

@@ -301,7 +301,7 @@ impl<'s> Model<'s> {
         {
             self.introduce(&mut node, owner, true);
         }
-        let (nis, routes) = (node.state.nis.len(), node.state.routes.len());
+        let (nis, routes) = (node.state.nis.len(), self.routes_towards(&node, to));
         let peers = node.state.peer_nis.len();
         let sends = u32::try_from(2 * (nis + routes + peers)).unwrap_or(SENDS_MAX);
         match ways(&node, to, sends.min(SENDS_MAX), from.is_some()) {
@@ -309,6 +309,17 @@ impl<'s> Model<'s> {
             Ok(Err(error)) => Err(self.why(at, to, &error.to_string())),
             Err(error) => Err(Trouble::NoPath(at, error.to_string())),
         }
+    }
+
+    /// Counts the routes of a node to the nets of the member that has a NID.
+    fn routes_towards(&self, node: &Node, to: Nid) -> usize {
+        let member = self.owners.get(&to).and_then(|&owner| self.member(owner));
+        let nets: BTreeSet<Net> = match member {
+            Some(member) => member.nids().map(|nid| nid.net()).collect(),
+            None => BTreeSet::from([to.net()]),
+        };
+        let routes = node.state.routes.iter();
+        routes.filter(|one| nets.contains(&one.route.net)).count()
     }
 
     /// Returns why there is no path: the reason why the first broken route is down, if the member has a route to

@@ -1,7 +1,7 @@
 //! Decides which classes of nodes reach each other, in both directions, and searches for a repair of each direction
 //! that fails.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_types::Nid;
 use serde::Serialize;
@@ -151,19 +151,21 @@ impl Selection {
     }
 }
 
-/// Returns whether messages of one member arrive at each NID of another member while the NIDs in `failed` are down.
-/// The site is not reduced first: every member stands for itself.
+/// Returns for each pair of members whether messages of the first arrive at each NID of the second, while the NIDs in
+/// `failed` are down. The site is not reduced first: every member stands for itself.
 #[must_use]
 pub fn verdicts(
     site: &Site,
     failed: &BTreeSet<Nid>,
-    from: usize,
-    to: usize,
-) -> Vec<(Nid, Verdict)> {
+    pairs: impl IntoIterator<Item = (usize, usize)>,
+) -> BTreeMap<(usize, usize), Vec<(Nid, Verdict)>> {
     let model = Model::new(site, failed);
-    let nids = site.members.get(to).into_iter().flat_map(Member::nids);
-    nids.map(|nid| (nid, verdict(&model.tracks(from, nid))))
-        .collect()
+    let of_pair = |(from, to)| {
+        let nids = site.members.get(to).into_iter().flat_map(Member::nids);
+        let verdicts = nids.map(|nid| (nid, verdict(&model.tracks(from, nid))));
+        ((from, to), verdicts.collect())
+    };
+    pairs.into_iter().map(of_pair).collect()
 }
 
 /// Follows messages of a member to a NID on every path that the member chooses, while the NIDs in `failed` are

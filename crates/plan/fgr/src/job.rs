@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::evaluate::{Gateways, LinkLoads, Traffic, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
-use crate::topology::{Direction, Fabric, Link};
+use crate::topology::Link;
 
 /// GB/s that a router is assumed to forward: a node of Titan's time.
 pub const ROUTER_RATE: f64 = 2.6;
@@ -373,26 +373,4 @@ impl Classes {
         let rows = self.rows.iter().copied();
         rows.zip(counts).filter(|&(_, count)| count > 0).collect()
     }
-}
-
-/// The name of a link: its start and its direction or end, in the terms of the fabric.
-#[must_use]
-pub fn link_name(fabric: &Fabric, link: Link) -> String {
-    let grid = match fabric {
-        Fabric::Grid(grid, _) => grid,
-        Fabric::Dragonfly(dragonfly, _) => return dragonfly.link_name(link),
-        Fabric::FatTree(tree) => return tree.link_name(link),
-    };
-    let at = grid.describe(link);
-    let position: Vec<String> = grid
-        .coordinates(at.from)
-        .iter()
-        .map(u16::to_string)
-        .collect();
-    let sign = match at.direction {
-        Direction::Plus => '+',
-        Direction::Minus => '-',
-    };
-    let name = grid.dimensions()[at.dimension].name.to_uppercase();
-    format!("({}) {name}{sign}", position.join(","))
 }

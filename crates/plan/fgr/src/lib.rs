@@ -60,6 +60,7 @@ pub mod evaluate;
 pub mod import;
 mod input;
 pub mod job;
+pub mod links;
 mod machine;
 pub mod metrics;
 mod names;

@@ -272,7 +272,7 @@ fn a_path_has_only_links_that_may_carry_it_and_each_link_has_a_name_of_its_own()
     let links: Vec<Link> = links
         .filter(|link| small.capacity(*link).is_some())
         .collect();
-    let names: std::collections::BTreeSet<String> =
-        links.iter().map(|link| small.link_name(*link)).collect();
+    let names: std::collections::BTreeSet<(String, String)> =
+        links.iter().map(|link| small.link_ends(*link)).collect();
     assert_eq!(names.len(), links.len());
 }

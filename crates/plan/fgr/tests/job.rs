@@ -8,7 +8,8 @@
 mod common;
 
 use fgr::evaluate::{Evaluation, Gateways, job_efficiency};
-use fgr::job::{Job, Limit, link_name};
+use fgr::job::{Job, Limit};
+use fgr::links::LinkNames;
 use fgr::{Machine, Options, Plan, Policy, assign};
 
 use common::{mini, titan_machine};
@@ -92,9 +93,9 @@ fn a_compact_job_on_titan_gets_nets_or_nodes_that_double_its_rate() {
         better.rate,
         report.write.rate
     );
-    let name = link_name(&machine.fabric, report.write.hottest[0].0);
+    let name = LinkNames::new(&machine).name(report.write.hottest[0].0);
     assert!(
-        name.starts_with('(') && name.ends_with(['+', '-']),
+        name.starts_with('c') && name.contains("+ → c") || name.contains("- → c"),
         "{name}"
     );
 }

@@ -9,7 +9,8 @@
 use fgr::check::{Finding, check};
 use fgr::config::Site;
 use fgr::evaluate::{Evaluation, Gateways};
-use fgr::job::{Job, Limit, link_name};
+use fgr::job::{Job, Limit};
+use fgr::links::LinkNames;
 use fgr::{Options, Policy, assign, preset, read_machine};
 use lnet_config::Config;
 
@@ -181,8 +182,8 @@ fn a_job_gets_no_more_than_its_clients_inject() {
     let report = job.report().unwrap();
     assert_eq!(report.write.limit, Limit::Client);
     assert!((report.write.rate - 3.0).abs() < 1e-9);
-    let name = link_name(&machine.fabric, report.write.hottest[0].0);
-    assert!(name.starts_with("endpoint 0 → leaf 0"), "{name}");
+    let name = LinkNames::new(&machine).name(report.write.hottest[0].0);
+    assert!(name.ends_with(" → leaf 0"), "{name}");
 }
 
 #[test]
@@ -208,6 +209,6 @@ fn balanced_spreads_a_dragonflys_ties_over_its_links() {
     let hottest = figures.write.max.max(figures.read.max);
     assert!(hottest < 3.5, "{hottest}");
     let link = figures.write.hottest.unwrap();
-    let name = link_name(&machine.fabric, link);
+    let name = LinkNames::new(&machine).name(link);
     assert!(name.starts_with("group "), "{name}");
 }

@@ -63,6 +63,7 @@ impl Fabric {
         };
         (state.last_ping, state.asked) = (now, false);
         if std::mem::take(&mut state.quiet) {
+            state.returned = Some(now);
             self.watch_net(net, now);
             self.own.changes(Outdated::Status);
         }

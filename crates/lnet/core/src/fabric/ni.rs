@@ -103,6 +103,8 @@ pub(crate) struct NetState {
     pub(crate) asked: bool,
     /// True if no such ping arrived for too long: the net's interfaces are advertised as down.
     pub(crate) quiet: bool,
+    /// When the net was last quiet no longer; `None` if it never was quiet.
+    pub(crate) returned: Option<Time>,
     /// When to check for such pings next; `None` while the node does not route.
     pub(crate) watch: Option<Time>,
 }
@@ -156,6 +158,7 @@ impl Nis {
                 last_ping: now,
                 asked: false,
                 quiet: false,
+                returned: None,
                 watch: None,
             });
         }

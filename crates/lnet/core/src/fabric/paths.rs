@@ -45,18 +45,21 @@ impl Fabric {
         tunables.map_or(1, |tunables| tunables.peer_credits)
     }
 
-    /// Returns whether the peer NI is down and may not be tried yet.
-    // [GATE-32]
+    /// Returns whether the peer NI is down and may not be tried yet. A peer NI that lost its connections while the whole
+    /// net was quiet may be tried when the net is there again, except by kernels.
+    // [GATE-32] [GATE-38]
     pub(crate) fn is_down(&self, peer: PeerNiId, now: Time) -> bool {
         self.peers.get(peer).is_some_and(|peer_ni| {
-            let timeout = self
-                .nis
-                .net_tunables(peer_ni.nid.net())
-                .map(|t| t.peer_timeout);
+            let net = peer_ni.nid.net();
+            let returned = self.nis.net(net).and_then(|state| state.returned);
+            let returned = returned.filter(|_| !self.globals().profile.is_lustre());
+            let timeout = self.nis.net_tunables(net).map(|t| t.peer_timeout);
             peer_ni
                 .down_since
                 .zip(timeout)
-                .is_some_and(|(since, timeout)| now.saturating_since(since) < timeout)
+                .is_some_and(|(since, timeout)| {
+                    now.saturating_since(since) < timeout && returned.is_none_or(|at| since > at)
+                })
         })
     }
 

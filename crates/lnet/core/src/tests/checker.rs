@@ -242,6 +242,38 @@ fn a_net_that_was_away_is_up_again_without_a_client() {
     assert!(up(&mut net, 0));
 }
 
+// [GATE-38]
+#[test]
+fn a_peer_that_went_down_while_the_net_was_quiet_is_tried_when_the_net_is_there_again() {
+    let is_down = |net: &mut Net, peer: &str| {
+        let now = net.now;
+        let fabric = net.core(0).fabric();
+        fabric.is_down(fabric.peers.id_of(nid(peer)).unwrap(), now)
+    };
+    let client = "10.0.0.1@tcp";
+    let mut net = siblings(true);
+    net.add_configured(config(3), &[client]);
+    end_second(&mut net);
+    net.nodes[2].alive = false;
+    net.advance(SECOND * 300);
+    assert!(!up(&mut net, 0), "the net is quiet");
+    let (now, ni) = (net.now, net.nodes[0].nis[0].0);
+    net.core(0)
+        .add_peer(nid(client), &[nid(client)], false)
+        .unwrap();
+    net.core(0).peer_notify(ni, nid(client), false, now);
+    assert!(is_down(&mut net, client));
+    // The other router answers again.
+    net.nodes[1].alive = true;
+    net.advance(SECOND * 120);
+    assert!(up(&mut net, 0));
+    assert!(!is_down(&mut net, client));
+    // A peer that goes down afterwards is down.
+    let now = net.now;
+    net.core(0).peer_notify(ni, nid(client), false, now);
+    assert!(is_down(&mut net, client));
+}
+
 // [GATE-37]
 #[test]
 fn a_router_asks_the_four_that_it_heard_of_last_beside_those_of_its_configuration() {

@@ -1,5 +1,6 @@
 //! Histograms, and the policies as a front.
 
+use crate::links::in_digits;
 use crate::report::study::{Comparison, Study};
 use crate::report::svg::{Picture, escape};
 
@@ -213,10 +214,10 @@ fn point(picture: &mut Picture, dot: &Dot<'_>, (x, y): (f64, f64)) {
         e.balance()
     );
     let second = format!(
-        "job {:.3}; hottest link: write {:.1}, read {:.1}; {} tables, {:.1} MB",
+        "job {:.3}; hottest link: write {}, read {}; {} tables, {:.1} MB",
         jobs.mean,
-        e.write.max,
-        e.read.max,
+        in_digits(e.write.max),
+        in_digits(e.read.max),
         dot.row.tables,
         dot.row.bytes as f64 / 1e6
     );
@@ -328,7 +329,7 @@ fn short(value: f64) -> String {
         v if v >= 2e6 => format!("{:.1}M", v / 1e6),
         v if v >= 2e3 => format!("{:.0}k", v / 1e3),
         v if v >= 10.0 || v == v.round() => format!("{v:.0}"),
-        v => format!("{v:.1}"),
+        v => in_digits(v),
     }
 }
 

@@ -4,11 +4,14 @@
 //!   grid        columns: the dimension in which the nearest module wins; rows: the windowed one;
 //!               depth: all others                       Titan: X across, Y down, Z inside a cell
 //!   dragonfly   columns: switches of a group; rows: groups
-//!   fat tree    endpoints line by line
+//!   fat tree    ports of leaves, whole leaves in a line if they fit
 //! ```
 
 use crate::rule::Axes;
 use crate::topology::{Fabric, Grid, Vertex};
+
+/// Most vertices in a line.
+const LINE: usize = 64;
 
 /// A table of cells.
 pub(super) struct Layout<'a> {
@@ -46,11 +49,24 @@ impl<'a> Layout<'a> {
                 let names = ["switch of its group", "group", ""];
                 Self::lines(size.switches.into(), fabric.vertices() as usize, names)
             }
-            _ => Self::lines(
-                64,
-                fabric.vertices() as usize,
-                ["endpoint", "line of 64", ""],
-            ),
+            (Fabric::FatTree(tree), _) => {
+                let down = tree.levels().first().map_or(1, |leaf| leaf.down.into());
+                let (columns, names) = match LINE / down {
+                    0 => (LINE, ["port".to_owned(), "line".to_owned()]),
+                    1 => (down, ["port of its leaf".to_owned(), "leaf".to_owned()]),
+                    fit => {
+                        let leaves = fit.min(fabric.vertices() as usize / down).max(1);
+                        let names =
+                            ["port", "line"].map(|name| format!("{name} of {leaves} leaves"));
+                        (down * leaves, names)
+                    }
+                };
+                let [across, downwards] = &names;
+                Self::lines(columns, fabric.vertices() as usize, [across, downwards, ""])
+            }
+            (Fabric::Grid(..), None) => {
+                Self::lines(LINE, fabric.vertices() as usize, ["switch", "line", ""])
+            }
         }
     }
 
@@ -97,6 +113,18 @@ impl<'a> Layout<'a> {
                 row: vertex.0 as usize / self.columns,
                 depth: 0,
             },
+        }
+    }
+
+    /// Returns the name of the parts of a machine in which modules stand, in the singular, and the number of a vertex's
+    /// part: the rows, or the leaves of a fat tree.
+    pub(super) fn part(&self, fabric: &Fabric, vertex: Vertex) -> (&str, usize) {
+        match fabric {
+            Fabric::FatTree(tree) => {
+                let down = tree.levels().first().map_or(1, |leaf| u32::from(leaf.down));
+                ("leaf", (vertex.0 / down.max(1)) as usize)
+            }
+            _ => (&self.names[1], self.cell(vertex).row),
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::config::Timing;
+use crate::links::in_digits;
 use crate::machine::{Machine, Origin, Role};
 use crate::metrics::data_modules;
 use crate::report::pictures::{self, PANELS_MAX, group_colour, module_count};
@@ -128,12 +129,12 @@ fn cards(study: &Study) -> Markup {
             "most loaded router; 1 is even".to_owned(),
         ),
         (
-            format!("{:.1}", e.write.max),
+            in_digits(e.write.max),
             "hottest link, write",
             "units per GB/s".to_owned(),
         ),
         (
-            format!("{:.1}", e.read.max),
+            in_digits(e.read.max),
             "hottest link, read",
             "units per GB/s".to_owned(),
         ),
@@ -226,8 +227,8 @@ fn policy(row: &Comparison) -> Markup {
                 td { (format!("{:.3}", e.cost.mean)) }
                 td { (e.cost.max) }
                 td { (format!("{:.3}", e.balance())) }
-                td { (format!("{:.1}", e.write.max)) }
-                td { (format!("{:.1}", e.read.max)) }
+                td { (in_digits(e.write.max)) }
+                td { (in_digits(e.read.max)) }
                 td { (count(e.write.ceiling.round() as usize)) }
                 td { (count(e.read.ceiling.round() as usize)) }
                 td { (format!("{:.3}", jobs.mean)) }
@@ -387,15 +388,15 @@ fn links(machine: &Machine, study: &Study) -> Markup {
                 p { "No link carries anything: every client is at the vertex of its routers." }
             } @else {
                 p { "Units per GB/s; a unit is what one client exchanges with one net."
-                    @if hottest.iter().any(|link| link.grid.is_some()) { " The pictures of the machine show where they are." } }
+                    @if hottest.iter().any(|link| link.ends.grid.is_some()) { " The pictures of the machine show where they are." } }
                 div.panel.scroll { table {
                     thead { tr {
-                        @for name in ["traffic", "link", "from", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
+                        @for name in ["traffic", "from", "to", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
                     } }
                     tbody { @for link in &hottest { tr {
-                        td { (link.traffic) } td { (link.name) } td { (link.from) }
-                        td { (format!("{:.1}", link.load)) } td { (link.capacity) }
-                        td { (format!("{:.1}", link.load / link.capacity)) }
+                        td { (link.traffic) } td { (link.ends.from) " " (link.ends.axis) } td { (link.ends.to) }
+                        td { (in_digits(link.load)) } td { (link.capacity) }
+                        td { (in_digits(link.load / link.capacity)) }
                     } } }
                 } }
             }
@@ -424,7 +425,7 @@ fn failures(machine: &Machine, study: &Study) -> Markup {
             .partial_cmp(&(a.unreachable, a.worst_load))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    let peak = |value: Option<f64>| value.map_or_else(String::new, |v| format!("{v:.1}"));
+    let peak = |value: Option<f64>| value.map_or_else(String::new, in_digits);
     let timing = Timing::PLANNED;
     html! {
         section id="failures" {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::links::{LinkEnds, in_digits};
 use crate::machine::{Group, Machine, Module, Role};
 use crate::metrics::data_modules;
 use crate::plan::Plan;
@@ -86,8 +87,8 @@ fn routers_in_words(machine: &Machine, layout: &Layout<'_>) -> String {
     for (index, group) in machine.groups.iter().enumerate() {
         let homes = group
             .modules()
-            .map(|m| layout.cell(machine.modules[usize::from(m)].home));
-        let mut rows: Vec<usize> = homes.map(|cell| cell.row).collect();
+            .map(|m| layout.part(&machine.fabric, machine.modules[usize::from(m)].home));
+        let (names, mut rows): (Vec<&str>, Vec<usize>) = homes.unzip();
         rows.sort_unstable();
         rows.dedup();
         let more = rows.len().saturating_sub(PLACES);
@@ -102,7 +103,7 @@ fn routers_in_words(machine: &Machine, layout: &Layout<'_>) -> String {
             "{and}Group {}: {} modules in {} {}{more}.",
             group.name,
             group.modules().len(),
-            layout.names[1],
+            names.first().copied().unwrap_or_default(),
             rows.join(", ")
         );
     }
@@ -282,7 +283,7 @@ fn projection(
         );
     }
     for link in tables::hottest(machine, study, HOT_LINKS) {
-        if let Some(at) = link.grid {
+        if let Some(at) = link.ends.grid {
             let lines = (across, down);
             hot_link(&mut picture, (&link, at), lines, step, place(at.from));
         }
@@ -348,11 +349,11 @@ fn hot_link(
         Direction::Plus => step,
         Direction::Minus => -step,
     };
-    let (class, hot) = (link.traffic, link.load / link.capacity);
-    let what = format!(
-        "{class} {} from {}: {hot:.1} units per GB/s",
-        link.name, link.from
-    );
+    let (class, hot) = (link.traffic, in_digits(link.load / link.capacity));
+    let LinkEnds { from, to, axis, .. } = &link.ends;
+    let what = escape(&format!(
+        "{class} {from} {axis} → {to}: {hot} units per GB/s"
+    ));
     if at.dimension == across || at.dimension == down {
         let (dx, dy) = if at.dimension == across {
             (sign, 0.0)

@@ -1,15 +1,12 @@
 //! The tables of the report as CSV.
 
-use std::collections::BTreeMap;
 use std::fmt::{Arguments, Write};
 
-use crate::job::link_name;
+use crate::links::{LinkEnds, LinkNames, in_digits};
 use crate::machine::Machine;
 use crate::report::Part;
 use crate::report::layout::Layout;
 use crate::report::study::Study;
-use crate::serves::blade;
-use crate::topology::{Direction, Fabric, GridLink, Link, Vertex};
 
 /// All tables.
 pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
@@ -66,15 +63,15 @@ fn policies(study: &Study) -> Part {
             continue;
         };
         csv.line(format_args!(
-            "{},{:.3},{},{:.3},{},{:.3},{:.1},{:.1},{:.0},{:.0},{:.0},{:.3},{:.3},{},{},{}",
+            "{},{:.3},{},{:.3},{},{:.3},{},{},{:.0},{:.0},{:.0},{:.3},{:.3},{},{},{}",
             field(&row.name),
             e.hops.mean,
             e.hops.max,
             e.cost.mean,
             e.cost.max,
             e.balance(),
-            e.write.max,
-            e.read.max,
+            in_digits(e.write.max),
+            in_digits(e.read.max),
             e.write.ceiling,
             e.read.ceiling,
             e.write.work,
@@ -128,7 +125,7 @@ fn regions(study: &Study) -> Part {
 fn failures(machine: &Machine, study: &Study) -> Part {
     let mut csv =
         Csv::new("dead_module,unreachable_pairs,worst_router,worst_load,write_max,read_max");
-    let optional = |value: Option<f64>| value.map(|v| format!("{v:.1}")).unwrap_or_default();
+    let optional = |value: Option<f64>| value.map(in_digits).unwrap_or_default();
     for failure in &study.failures {
         csv.line(format_args!(
             "{},{},{},{:.3},{},{}",
@@ -201,85 +198,32 @@ const LINKS: usize = 200;
 /// Returns the hottest links of writes, then those of reads.
 pub(super) fn hottest(machine: &Machine, study: &Study, most: usize) -> Vec<HotLink> {
     let mut found = Vec::new();
-    let names = place_names(machine);
+    let names = LinkNames::new(machine);
     for (traffic, loads) in [("write", &study.write), ("read", &study.read)] {
         let links = loads
             .links(&machine.fabric)
             .filter(|&(_, load, _)| load > 0.0);
         let mut links: Vec<_> = links.collect();
         links.sort_by(|a, b| (b.1 / b.2).total_cmp(&(a.1 / a.2)).then(a.0.cmp(&b.0)));
-        found.extend(links.into_iter().take(most).map(|(link, load, capacity)| {
-            let (name, from, grid) = ends(&machine.fabric, &names, link);
-            HotLink {
-                grid,
-                traffic,
-                name,
-                from,
-                load,
-                capacity,
-            }
-        }));
+        found.extend(
+            links
+                .into_iter()
+                .take(most)
+                .map(|(link, load, capacity)| HotLink {
+                    traffic,
+                    ends: names.ends(link),
+                    load,
+                    capacity,
+                }),
+        );
     }
     found
 }
 
-/// Returns the name and the start of a link, and what the link joins in a grid.
-fn ends(
-    fabric: &Fabric,
-    names: &BTreeMap<Vertex, &str>,
-    link: Link,
-) -> (String, String, Option<GridLink>) {
-    let Fabric::Grid(grid, _) = fabric else {
-        let name = link_name(fabric, link);
-        let (from, to) = name.split_once(" → ").unwrap_or((&name, ""));
-        return (format!("→ {to}"), from.to_owned(), None);
-    };
-    let place = |vertex: Vertex| {
-        let at: Vec<String> = grid
-            .coordinates(vertex)
-            .iter()
-            .map(u16::to_string)
-            .collect();
-        let at = format!("({})", at.join(","));
-        names
-            .get(&vertex)
-            .map_or(at.clone(), |name| format!("{name} {at}"))
-    };
-    let link = grid.describe(link);
-    let sign = match link.direction {
-        Direction::Plus => '+',
-        Direction::Minus => '-',
-    };
-    let axis = grid.dimensions()[link.dimension].name.to_uppercase();
-    let to = grid.step(link.from, link.dimension, link.direction);
-    let to = to.map_or_else(String::new, |to| format!(" → {}", place(to)));
-    (format!("{axis}{sign}{to}"), place(link.from), Some(link))
-}
-
-/// The names of vertices: the blade of the first client there if its name tells the blade, otherwise the
-/// client; or the blade of a router.
-fn place_names(machine: &Machine) -> BTreeMap<Vertex, &str> {
-    let mut names = BTreeMap::new();
-    for client in &machine.clients {
-        if let Some(name) = client.name.as_deref() {
-            names
-                .entry(client.vertex)
-                .or_insert_with(|| blade(name).unwrap_or(name));
-        }
-    }
-    for router in &machine.routers {
-        let module = &machine.modules[usize::from(router.module)];
-        names.entry(router.vertex).or_insert(module.blade.as_str());
-    }
-    names
-}
-
 /// A link with a high load.
 pub(super) struct HotLink {
-    pub(super) grid: Option<GridLink>,
     pub(super) traffic: &'static str,
-    pub(super) name: String,
-    pub(super) from: String,
+    pub(super) ends: LinkEnds,
     pub(super) load: f64,
     pub(super) capacity: f64,
 }
@@ -305,21 +249,21 @@ fn who_serves(machine: &Machine, study: &Study) -> Part {
 }
 
 fn links(machine: &Machine, study: &Study) -> Part {
-    let mut csv = Csv::new("traffic,link,from,units,gb_s,units_per_gb_s");
+    let mut csv = Csv::new("traffic,from,direction,to,units,gb_s,units_per_gb_s");
     for link in hottest(machine, study, LINKS) {
         let HotLink {
             traffic,
-            name,
-            from,
+            ends,
             load,
             capacity,
-            ..
         } = link;
-        let hot = load / capacity;
         csv.line(format_args!(
-            "{traffic},{},{},{load:.1},{capacity},{hot:.1}",
-            field(&name),
-            field(&from)
+            "{traffic},{},{},{},{},{capacity},{}",
+            field(&ends.from),
+            ends.axis,
+            field(&ends.to),
+            in_digits(load),
+            in_digits(load / capacity)
         ));
     }
     csv.part("links")

@@ -198,15 +198,15 @@ impl Dragonfly {
         is_link.then_some(self.size.global_capacity)
     }
 
-    /// The name of a link: `group 12 switch 3 → switch 7`, or `group 12 switch 3 → group 40 switch 9`.
+    /// The ends of a link: `group 12 switch 3` and `group 40 switch 9`.
     #[must_use]
-    pub fn link_name(&self, link: Link) -> String {
+    pub fn link_ends(&self, link: Link) -> (String, String) {
         let switches = u32::from(self.size.switches);
         let name =
             |vertex: u32| format!("group {} switch {}", vertex / switches, vertex % switches);
         if link.0 < self.first_global() {
             let (from, to) = (link.0 / switches, link.0 % switches);
-            return format!("{} → switch {to}", name(from));
+            return (name(from), name(from / switches * switches + to));
         }
         let links = u32::from(self.size.links_per_pair.max(1));
         let groups = u32::from(self.size.groups);
@@ -214,7 +214,7 @@ impl Dragonfly {
         let (pair, i) = (global / links, global % links);
         // Groups and links of a pair are numbered in 16 bits.
         let (near, far) = self.ends((pair / groups) as u16, (pair % groups) as u16, i as u16);
-        format!("{} → {}", name(near.0), name(far.0))
+        (name(near.0), name(far.0))
     }
 
     /// Returns whether messages from `from` to `to` may use a link: under minimal routing only links that

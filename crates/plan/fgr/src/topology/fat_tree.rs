@@ -137,39 +137,44 @@ impl FatTree {
             .map(|level| level.capacity)
     }
 
-    /// The name of a link: `endpoint 5 → leaf 0`, or `leaf 3 → level 2 switch 1.0`: the number of the
-    /// subtree below the switch, and of the switch among the equal switches above that subtree.
+    /// The ends of a link: an endpoint as `endpoint` names it, `leaf 3`, `spine 5` on the highest of several levels, or
+    /// `level 2 switch 1.0` between: the number of the subtree below the switch, and of the switch among the equal
+    /// switches above that subtree.
     #[must_use]
-    pub fn link_name(&self, link: Link) -> String {
+    pub fn link_ends(&self, link: Link, endpoint: impl Fn(Vertex) -> String) -> (String, String) {
         let above = self.first.iter().position(|&first| link.0 < first);
         let Some((l, level)) = above
             .and_then(|above| above.checked_sub(1))
             .and_then(|l| Some((l, self.levels.get(l)?)))
         else {
-            return format!("link {}", link.0);
+            return (String::new(), String::new());
         };
         let wire = (link.0 - self.first[l]) / 2;
         let is_down = (link.0 - self.first[l]) % 2 == 1;
         let (vertex, parent) = (wire / u32::from(level.up), wire % u32::from(level.up));
         let ways = self.spans[l].1;
         let (subtree, equal) = (vertex / ways, vertex % ways);
-        let below = self.vertex_name(l, subtree, equal);
-        let upper = self.vertex_name(
+        let below = match l {
+            0 => endpoint(Vertex(subtree)),
+            _ => self.switch_name(l, subtree, equal),
+        };
+        let upper = self.switch_name(
             l + 1,
             subtree / u32::from(level.down),
             equal + parent * ways,
         );
         match is_down {
-            true => format!("{upper} → {below}"),
-            false => format!("{below} → {upper}"),
+            true => (upper, below),
+            false => (below, upper),
         }
     }
 
-    fn vertex_name(&self, level: usize, subtree: u32, equal: u32) -> String {
+    fn switch_name(&self, level: usize, subtree: u32, equal: u32) -> String {
         let is_one = self.spans[level].1 == 1;
         match level {
-            0 => format!("endpoint {subtree}"),
             1 if is_one => format!("leaf {subtree}"),
+            1 => format!("leaf {subtree}.{equal}"),
+            _ if level == self.levels.len() => format!("spine {equal}"),
             _ => format!("level {level} switch {subtree}.{equal}"),
         }
     }
