@@ -286,9 +286,8 @@ impl DoctorArgs {
 
     fn examination(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examination> {
         let port = self.port(own);
-        let Some(address) = nid.ip() else {
-            bail!(SetupError::NotTcp(nid));
-        };
+        let address = nid.ip().filter(|_| nid.net().lnd == LndType::TCP);
+        let address = address.ok_or(SetupError::NotTcp(nid))?;
         let source = match self.source {
             Some(source) if source == nid => bail!("--source {source} is the node to examine"),
             Some(source) => own_address(source)?,

@@ -167,7 +167,8 @@ fn an_address_of_another_machine_is_refused_with_where_to_look() {
 
 #[test]
 fn a_network_that_needs_other_hardware_is_refused() {
-    refused(yaml(&["127.0.0.1@o2ib"], "")).expect_error("only tcp networks have a driver here");
+    let ended = refused(yaml(&["5@gni"], ""));
+    ended.expect_error("gni is neither a tcp nor an o2ib network");
 }
 
 #[test]

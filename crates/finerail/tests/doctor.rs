@@ -439,7 +439,7 @@ fn a_peer_that_never_stops_sending_holds_nobody_up() {
 fn what_cannot_be_examined_is_wrong_usage() {
     for (more, complaint) in [
         (&["1@gni"][..], "not on a tcp network"),
-        (&["10.0.0.1@o2ib"], "only tcp networks have a driver here"),
+        (&["10.0.0.1@o2ib"], "not on a tcp network"),
         (&["0.0.0.0@tcp"], "not the address of one interface"),
         (&["255.255.255.255@tcp"], "not the address of one interface"),
         (&["224.0.0.1@tcp1"], "not the address of one interface"),

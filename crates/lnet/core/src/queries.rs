@@ -15,9 +15,10 @@ use crate::fabric::select::{Choice, Observer, SelectError, SendQuery, Unobserved
 use crate::fabric::watch::{WatchedEvent, Watcher};
 use crate::ground::counters::Counters;
 use crate::ground::globals::Globals;
+use crate::ground::io::{Landing, Place, TxId};
 use crate::ground::md::MdHandle;
 use crate::traffic::fault::{DelayRule, DropRule, FaultStats};
-use crate::traffic::send::tx::Tx;
+use crate::traffic::send::tx::{Tx, Work};
 
 impl Core {
     /// Returns the node-wide parameters in force.
@@ -55,6 +56,22 @@ impl Core {
     #[must_use]
     pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
         self.traffic().mds.get(md)?.responses.next_hop()
+    }
+
+    /// Returns the place where the reply to a GET that is being sent will land; `None` if the message is no GET of a
+    /// program. An LND whose network can write to this memory lets the target write its reply there.
+    #[must_use]
+    pub fn reply_landing(&self, tx: TxId) -> Option<Landing> {
+        let Work::Request { md: handle, .. } = self.traffic().tx.get(tx)?.work else {
+            return None;
+        };
+        let md = self.traffic().mds.get(handle)?;
+        let landing = Landing {
+            place: md.owner.place(handle),
+            offset: 0,
+            length: md.spec.length,
+        };
+        matches!(landing.place, Place::Md(_)).then_some(landing)
     }
 
     /// Returns how often an interface of this node went down, or a gateway lost its last connection, since the node's

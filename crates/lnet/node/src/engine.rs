@@ -1,24 +1,28 @@
 //! The state behind the node's one lock: the stack, its clock, and the links under its interfaces.
 
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Weak;
 
 use lnet_core::{ConfigError, Core, CoreConfig, Entropy, Globals, NiConfig, NiId, Tunables};
+use lnet_o2ib::{O2ibConfig, O2ibStats};
 use lnet_tcp::{
     AcceptMode, AddNiError, ConnectionView, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig,
     SocklndStats, SourcePorts,
 };
 use lnet_types::{LndType, Net, Nid, ProcessId, Time};
-use mio::{Poll, Registry};
+use lnet_verbs::VerbsDevice;
+use mio::unix::SourceFd;
+use mio::{Interest, Poll, Registry};
 use thiserror::Error;
 
 use crate::clock::{Clock, wall_clock_nanos};
 use crate::herald::{Herald, Lines};
 use crate::links::Links;
-use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
+use crate::node::{FIRST_LND_TOKEN, LINKS, RDMA, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
-use crate::stack::{Stack, Watcher};
+use crate::stack::{Rdma, Stack, Watcher};
 
 /// The configured part of a node: interfaces, routes, peers, rules, parameters.
 ///
@@ -32,6 +36,9 @@ pub struct Engine {
     /// The number of lost paths that were reported to programs.
     paths_lost: u64,
     herald: Herald,
+    registry: Registry,
+    /// True if this node only dials.
+    dials_only: bool,
     /// The number by which peers tell this incarnation of the node from earlier ones.
     incarnation: u64,
     one_shot: bool,
@@ -47,15 +54,23 @@ pub struct NiSettings {
     /// The socket LND's settings of the interface. Only these may change while the interface is in use:
     /// [`Engine::tune`].
     pub lnd: NiTuning,
+    /// The o2ib LND's settings of the interface; its `peer_credits` and `conns_per_peer` are those above.
+    pub o2ib: lnet_o2ib::NiTuning,
 }
 
 /// The reason why an interface cannot be taken into use.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InterfaceError {
-    /// The net is not a tcp net. No other type can be run from user space.
-    #[error("{0} is not a tcp network: only tcp networks have a driver here")]
-    NotTcp(Net),
+    /// The net is neither a tcp nor an o2ib net. No other type can be run from user space.
+    #[error("{0} is neither a tcp nor an o2ib network: no other network has a driver here")]
+    NoDriver(Net),
+    /// RDMA cannot be used: libraries or kernel modules are missing.
+    #[error("RDMA cannot be used: {0}")]
+    Rdma(io::Error),
+    /// The o2ib LND cannot serve the interface.
+    #[error(transparent)]
+    O2ib(#[from] lnet_o2ib::AddNiError),
     /// The addresses of this machine cannot be listed.
     #[error("cannot list this machine's network interfaces: {0}")]
     Addresses(io::Error),
@@ -83,7 +98,9 @@ impl Engine {
             pid: ProcessId::LUSTRE_PID,
         };
         let lnd = socklnd_config(options, &globals);
-        let lnd = Socklnd::new(lnd, Sockets::new(registry, FIRST_LND_TOKEN), options.seed);
+        let sockets = registry.try_clone().map_err(StartError::EventLoop)?;
+        let sockets = Sockets::new(sockets, FIRST_LND_TOKEN);
+        let lnd = Socklnd::new(lnd, sockets, options.seed);
         let mut stack = Stack::new(lnd, Core::new(core, clock.now()));
         stack.side.memory.use_pipes();
         Ok(Self {
@@ -92,6 +109,8 @@ impl Engine {
             links: Links::default(),
             paths_lost: 0,
             herald: Herald::new(options.log_news),
+            registry,
+            dials_only: options.accept_mode() == AcceptMode::None,
             // [HELLO-18]
             incarnation: wall_clock_nanos(),
             one_shot: options.one_shot,
@@ -134,7 +153,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A net that is not tcp, an address that is not this machine's or is in use, a NID that the node already
+    /// A net that is neither tcp nor o2ib, an address that is not this machine's or is in use, a NID that the node already
     /// has. After an error, nothing has changed.
     pub fn add_interface(
         &mut self,
@@ -143,28 +162,77 @@ impl Engine {
         now: Time,
     ) -> Result<NiId, InterfaceError> {
         let net = nid.net();
-        if net.lnd != LndType::TCP {
-            return Err(InterfaceError::NotTcp(net));
+        if !has_driver(net) {
+            return Err(InterfaceError::NoDriver(net));
         }
         let system = sys::interface_addresses().map_err(InterfaceError::Addresses)?;
         let tunables = settings.tunables;
         let ni = self.core_mut().add_ni(NiConfig { nid, tunables }, now)?;
-        let serving = self.stack.lnd.add_ni(LndNi {
-            ni,
-            nid,
-            tuning: settings.lnd,
-            incarnation: self.incarnation,
-        });
-        if let Err(error) = serving {
+        if let Err(error) = self.serve(ni, nid, settings) {
             // The core added the interface just now, so it is there.
             let _gone = self.core_mut().remove_ni(ni, now);
-            return Err(error.into());
+            return Err(error);
         }
         self.tune(ni, settings.lnd);
         self.links.add(ni, nid, &system);
         let went_down = self.links.refresh(&mut self.stack.side.core, now);
         self.let_go_of(went_down, now);
         Ok(ni)
+    }
+
+    /// Gives an interface to its LND.
+    fn serve(&mut self, ni: NiId, nid: Nid, settings: NiSettings) -> Result<(), InterfaceError> {
+        let incarnation = self.incarnation;
+        if nid.net().lnd == LndType::O2IB {
+            let tuning = lnet_o2ib::NiTuning {
+                peer_credits: u8::try_from(settings.tunables.peer_credits).unwrap_or(u8::MAX),
+                conns_per_peer: settings.lnd.conns_per_peer,
+                timeout: settings.lnd.timeout,
+                ..settings.o2ib
+            };
+            // The protocol counts in microseconds.
+            let incarnation = incarnation / 1000;
+            return Ok(self.rdma()?.add_ni(lnet_o2ib::LndNi {
+                ni,
+                nid,
+                tuning,
+                incarnation,
+            })?);
+        }
+        let tuning = settings.lnd;
+        Ok(self.stack.lnd.add_ni(LndNi {
+            ni,
+            nid,
+            tuning,
+            incarnation,
+        })?)
+    }
+
+    /// Returns the o2ib LND. The first call loads the libraries and opens the devices.
+    fn rdma(&mut self) -> Result<&mut Rdma, InterfaceError> {
+        let made = match self.stack.rdma.take() {
+            Some(rdma) => rdma,
+            None => {
+                let device = VerbsDevice::new().map_err(InterfaceError::Rdma)?;
+                let device = if self.dials_only {
+                    device.dial_only()
+                } else {
+                    device
+                };
+                let config = O2ibConfig {
+                    timeout: self.core().globals().lnd_timeout(),
+                    ..O2ibConfig::default()
+                };
+                let rdma = Box::new(Rdma::new(config, device));
+                let fd = rdma.devices().as_fd().as_raw_fd();
+                let registered =
+                    (self.registry).register(&mut SourceFd(&fd), RDMA, Interest::READABLE);
+                registered.map_err(InterfaceError::Rdma)?;
+                self.stack.side.memory.use_memory_only();
+                rdma
+            }
+        };
+        Ok(self.stack.rdma.insert(made))
     }
 
     /// Takes an interface out of use and closes its connections. Without effect if the node does not have the
@@ -180,6 +248,9 @@ impl Engine {
         // The core knows the same interfaces as the LND. The error for an unknown interface does not matter.
         let _gone = self.core_mut().set_ni_lnd_timeout(ni, lnd.timeout);
         self.stack.lnd.tune(ni, lnd);
+        if let Some(rdma) = &mut self.stack.rdma {
+            rdma.tune(ni, lnd.conns_per_peer, lnd.timeout);
+        }
     }
 
     /// Sets [`NodeOptions::match_addresses`] for later connections.
@@ -197,6 +268,9 @@ impl Engine {
         self.core_mut().change_globals(globals, now)?;
         let timeout = self.core().globals().lnd_timeout();
         self.stack.lnd.set_sock_timeout(timeout);
+        if let Some(rdma) = &mut self.stack.rdma {
+            rdma.set_timeout(timeout);
+        }
         Ok(())
     }
 
@@ -220,6 +294,24 @@ impl Engine {
     #[must_use]
     pub fn socklnd_stats(&self) -> &SocklndStats {
         self.stack.lnd.stats()
+    }
+
+    /// Returns the counters of the o2ib LND; `None` if no o2ib interface was ever used.
+    #[must_use]
+    pub fn o2iblnd_stats(&self) -> Option<&O2ibStats> {
+        self.stack.rdma.as_ref().map(|rdma| rdma.stats())
+    }
+
+    /// Returns the connections of the o2ib LND.
+    pub fn o2ib_connections(&self) -> impl Iterator<Item = lnet_o2ib::ConnectionView> {
+        let rdma = self.stack.rdma.iter();
+        rdma.flat_map(|rdma| rdma.connections())
+    }
+
+    /// Returns the bytes of memory that RDMA devices have pinned.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> usize {
+        self.stack.rdma.as_ref().map_or(0, |rdma| rdma.devices().pinned())
     }
 
     /// Returns the number of events lost because a program did not take them from its queue.
@@ -268,6 +360,18 @@ impl Engine {
         self.let_go_of(went_down, now);
     }
 
+    /// Handles a change of the ports of RDMA devices.
+    pub(crate) fn ports_changed(&mut self) {
+        if self.stack.side.port_news.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let side = &mut self.stack.side;
+        for (ni, is_down) in std::mem::take(&mut side.port_news) {
+            self.links.port_changed(ni, is_down, &mut side.core, now);
+        }
+    }
+
     /// Fails the messages of interfaces that went down, instead of waiting for their timeouts.
     fn let_go_of(&mut self, went_down: Vec<NiId>, now: Time) {
         for ni in went_down {
@@ -283,6 +387,12 @@ impl Engine {
             queues.for_each(|queue| queue.path_lost());
         }
     }
+}
+
+/// Returns true if this node can have interfaces on a net of this type.
+#[must_use]
+pub fn has_driver(net: Net) -> bool {
+    matches!(net.lnd, LndType::TCP | LndType::O2IB)
 }
 
 fn entropy() -> Result<Entropy, StartError> {

@@ -81,11 +81,12 @@ pub use lnet_core::{
     MdOptions, NiId, NoPath, PortalError, PutRequest, Route, RouteFault, RouterBuffers, SendHints,
     Tunables,
 };
+pub use lnet_o2ib::NiTuning as O2ibTuning;
 pub use lnet_tcp::{AcceptMode, AddNiError, ConnectionView, NiTuning, SourcePorts};
 pub use stack::{Foreign, Md, Memory, NodeEvent, Scrap};
 
 pub use ends::{Access, Address, Inbox, Initiator, Message, OperationError, Window};
-pub use engine::{Engine, InterfaceError, NiSettings};
+pub use engine::{Engine, InterfaceError, NiSettings, has_driver};
 pub use news::NewsLimit;
 pub use node::operations::ManyError;
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport, StartError};

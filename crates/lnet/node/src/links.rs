@@ -33,6 +33,8 @@ struct LinkedNi {
     /// address's network, as `lo` does.
     address: Option<IpAddr>,
     state: State,
+    /// True while the port of the RDMA device is not active.
+    is_port_down: bool,
 }
 
 /// The state of the link and the address under an NI.
@@ -67,6 +69,7 @@ impl Links {
                 interface: interface.to_owned(),
                 address: nid.ip().filter(has),
                 state: State::Up,
+                is_port_down: false,
             });
         }
     }
@@ -125,11 +128,11 @@ impl Links {
             if state == linked.state {
                 continue;
             }
-            core.set_ni_fatal(linked.ni, state != State::Up, now);
             if linked.state == State::Up {
                 went_down.push(linked.ni);
             }
             linked.state = state;
+            core.set_ni_fatal(linked.ni, linked.is_down(), now);
             if let Some(left_out) = self.news.admit(now) {
                 linked.tell(left_out);
             }
@@ -138,7 +141,29 @@ impl Links {
     }
 }
 
+impl Links {
+    /// Passes on that the port of an NI's RDMA device has become inactive, or active.
+    pub(crate) fn port_changed(&mut self, ni: NiId, is_down: bool, core: &mut Core, now: Time) {
+        let Some(linked) = self.nis.iter_mut().find(|linked| linked.ni == ni) else {
+            return;
+        };
+        linked.is_port_down = is_down;
+        core.set_ni_fatal(ni, linked.is_down(), now);
+        if let Some(left_out) = self.news.admit(now) {
+            let (nid, interface) = (linked.nid, &linked.interface);
+            match is_down {
+                true => warn!(%nid, interface, left_out, "the port of the RDMA device is down"),
+                false => warn!(%nid, interface, left_out, "the port of the RDMA device is active"),
+            }
+        }
+    }
+}
+
 impl LinkedNi {
+    fn is_down(&self) -> bool {
+        self.state != State::Up || self.is_port_down
+    }
+
     fn state_with(&self, carrier: bool, system: &[InterfaceAddress]) -> State {
         let is_here = |known: &InterfaceAddress| {
             let device = known.name.split(':').next();

@@ -147,10 +147,11 @@ struct Threads {
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The tokens of the waker and of link notifications; those of the LND follow.
+/// The tokens of the waker, of link notifications and of RDMA devices; those of the LND follow.
 const WAKER: Token = Token(0);
 pub(crate) const LINKS: Token = Token(1);
-pub(crate) const FIRST_LND_TOKEN: usize = 2;
+pub(crate) const RDMA: Token = Token(2);
+pub(crate) const FIRST_LND_TOKEN: usize = 3;
 
 /// The most readiness events taken in one turn: enough to batch, few enough to keep a turn short.
 const EVENTS_PER_TURN: usize = 256;
@@ -501,6 +502,10 @@ impl Shared {
                 engine.links_changed(now);
                 continue;
             }
+            if event.token() == RDMA {
+                engine.stack.rdma_ready(now);
+                continue;
+            }
             if let Some((slot, readiness)) = Sockets::readiness(event, FIRST_LND_TOKEN) {
                 engine.stack.ready(slot, readiness, now);
             }
@@ -509,6 +514,7 @@ impl Shared {
         // The driving thread looks at its queue after this turn. Only events delivered from now on must keep it
         // awake.
         engine.stack.side.delivered = false;
+        engine.ports_changed();
         engine.tell_of_lost_paths();
         let news = engine.news();
         drop(engine);
@@ -634,8 +640,9 @@ impl Shared {
         let now = engine.now();
         self.deferred.store(0, Ordering::Relaxed);
         engine.stack.tick(now);
+        engine.ports_changed();
         let (mut engine, more) = self.move_bytes(engine, staging);
-        if more {
+        if more || !engine.stack.may_sleep() {
             return Some(Duration::ZERO);
         }
         let delivered = std::mem::take(&mut engine.stack.side.delivered);

@@ -211,7 +211,10 @@ fn is_tuned_only(node: &Configured<'_>, id: NiId, wanted: &NiConfig) -> bool {
         },
         ..NiConfig::default()
     });
-    complete == view.tunables && wanted.lnd_tunables.tos == own.lnd_tunables.tos
+    let (wanted, own) = (&wanted.lnd_tunables, &own.lnd_tunables);
+    let mut others = wanted.other.iter();
+    let is_kept = others.all(|(key, value)| own.other.get(key) == Some(value));
+    complete == view.tunables && wanted.tos == own.tos && is_kept
 }
 
 /// Changes the LND settings of an interface; a setting that is not given stays.

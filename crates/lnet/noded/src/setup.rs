@@ -9,7 +9,7 @@ use lnet_config::{
     RouteConfig,
 };
 use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
-use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
+use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions, O2ibTuning, has_driver};
 use lnet_policy::Profile;
 use lnet_tcp::NiTuning;
 use lnet_types::{LndType, Net, Nid, Time};
@@ -43,6 +43,18 @@ pub enum StartError {
         interface: String,
         /// The names that exist.
         known: String,
+    },
+    /// A setting of the o2ib LND is no number in its range.
+    #[error("{net}: {key} is '{value}', which is no number from 0 to {most}")]
+    Tunable {
+        /// The net.
+        net: Net,
+        /// The setting.
+        key: &'static str,
+        /// What the document gives.
+        value: String,
+        /// The highest value.
+        most: u32,
     },
     /// No rule of `ip2nets` applies to this machine.
     #[error(transparent)]
@@ -210,19 +222,21 @@ pub(crate) fn add_nis(
     ni: &NiConfig,
     now: Time,
 ) -> Result<(), StartError> {
-    if net.lnd != LndType::TCP {
-        return Err(InterfaceError::NotTcp(net).into());
+    if !has_driver(net) {
+        return Err(InterfaceError::NoDriver(net).into());
     }
     let system = interface_addresses()?;
     let mut added = Vec::new();
-    for nid in nids(net, ni, &system, node.kept.large)? {
+    // The messages of o2ib have no room for IPv6 addresses.
+    let large = node.kept.large && net.lnd != LndType::O2IB;
+    for nid in nids(net, ni, &system, large)? {
         match add_ni(node, nid, ni, &system, now) {
             Ok(id) => added.push(id),
             Err(error) => {
                 for id in added {
                     remove_ni(node, id, now);
                 }
-                return Err(error.into());
+                return Err(error);
             }
         }
     }
@@ -235,11 +249,12 @@ fn add_ni(
     ni: &NiConfig,
     system: &[InterfaceAddress],
     now: Time,
-) -> Result<NiId, InterfaceError> {
+) -> Result<NiId, StartError> {
     let lnd_tunables = own_timeout(&ni.lnd_tunables, node.core());
     let settings = NiSettings {
         tunables: tunables(ni),
         lnd: tuning(&lnd_tunables),
+        o2ib: o2ib_tuning(nid.net(), &lnd_tunables)?,
     };
     let id = node.engine.add_interface(nid, settings, now)?;
     // The name is shown in place of the NID, so it must give the same NID when it is read back.
@@ -304,6 +319,31 @@ fn tuning(lnd: &LndTunables) -> NiTuning {
         timeout: lnd.timeout.map(seconds),
         tos: lnd.tos,
     }
+}
+
+/// Returns the settings that only the o2ib LND has; -1 stands for the default. The LND registers each payload as a whole,
+/// so that settings of pools of registrations (`map_on_demand`, `fmr_*`) have no effect, and it has no pool of messages
+/// (`ntx`).
+fn o2ib_tuning(net: Net, lnd: &LndTunables) -> Result<O2ibTuning, StartError> {
+    let number = |key, most: u32| {
+        let given = lnd.other.get(key).filter(|_| net.lnd == LndType::O2IB);
+        let Some(given) = given.filter(|given| given.as_str() != "-1") else {
+            return Ok(0);
+        };
+        let number = given.parse().ok().filter(|number| *number <= most);
+        number.ok_or_else(|| StartError::Tunable {
+            net,
+            key,
+            value: given.clone(),
+            most,
+        })
+    };
+    // The numbers are in the ranges of their types.
+    Ok(O2ibTuning {
+        peer_credits_hiw: number("peercredits_hiw", u8::MAX.into())? as u8,
+        concurrent_sends: number("concurrent_sends", u16::MAX.into())? as u16,
+        ..O2ibTuning::default()
+    })
 }
 
 /// Takes an interface out of use and closes its connections.

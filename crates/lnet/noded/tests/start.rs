@@ -37,6 +37,35 @@ fn a_configuration_without_a_network_is_refused_as_such_though_it_has_routes() {
     }
 }
 
+const O2IB: &str = "net:\n- net type: o2ib\n  local NI(s):\n  - nid: 127.0.0.1@o2ib\n";
+
+fn refused(yaml: &str) -> String {
+    start(yaml).err().unwrap().to_string()
+}
+
+#[test]
+fn a_node_without_the_means_for_o2ib_says_what_is_missing() {
+    let why = refused(O2IB);
+    // Of libraries, kernel modules and a device, whatever is missing first.
+    let known = ["apt-get install", "rdma_ucm", "no RDMA device"];
+    assert!(known.iter().any(|words| why.contains(words)), "{why}");
+    let why = refused(&O2IB.replace("o2ib", "gni").replace("127.0.0.1", "5"));
+    assert!(why.contains("neither a tcp nor an o2ib network"), "{why}");
+}
+
+#[test]
+fn settings_of_o2ib_are_numbers_in_their_range() {
+    for (setting, most) in [
+        ("peercredits_hiw: 256", 255),
+        ("concurrent_sends: many", 65535),
+    ] {
+        let why = refused(&format!("{O2IB}    lnd tunables:\n      {setting}\n"));
+        let (key, value) = setting.split_once(": ").unwrap();
+        let expected = format!("o2ib: {key} is '{value}', which is no number from 0 to {most}");
+        assert_eq!(why, expected);
+    }
+}
+
 #[test]
 fn parameters_that_no_configuration_names_are_those_of_the_start_also_after_a_change() {
     let node = start(&format!("{NET}global:\n  retry_count: 1\n")).unwrap();

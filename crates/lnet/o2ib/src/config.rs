@@ -32,7 +32,7 @@ impl Default for Limits {
 pub struct O2ibConfig {
     /// Messages carry a checksum; one that arrives is always verified.
     pub cksum: bool,
-    /// How long a message may take.
+    /// How long a message may take, on interfaces without a timeout of their own.
     pub timeout: Duration,
     /// An empty message is sent after this time without another.
     pub keepalive: Duration,
@@ -57,14 +57,6 @@ impl Default for O2ibConfig {
     }
 }
 
-impl O2ibConfig {
-    /// Returns how long a connection request may take.
-    #[must_use]
-    pub fn connect_timeout(&self) -> Duration {
-        Duration::from_secs(5).max(self.timeout / 4)
-    }
-}
-
 /// Parameters of one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NiTuning {
@@ -76,6 +68,8 @@ pub struct NiTuning {
     pub concurrent_sends: u16,
     /// Connections that are dialled for a new peer; 0 counts as 1.
     pub conns_per_peer: u8,
+    /// How long a message of this interface may take; `None` is [`O2ibConfig::timeout`].
+    pub timeout: Option<Duration>,
 }
 
 impl Default for NiTuning {
@@ -85,6 +79,7 @@ impl Default for NiTuning {
             peer_credits_hiw: 0,
             concurrent_sends: 0,
             conns_per_peer: 1,
+            timeout: None,
         }
     }
 }

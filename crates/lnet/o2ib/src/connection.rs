@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use lnd::{Failure, NiId, RxId, TxId};
 use lnet_types::{Nid, Time};
@@ -172,6 +173,8 @@ pub(crate) struct Around<'a, D: Device> {
     pub(crate) device: &'a mut D,
     pub(crate) stats: &'a mut O2ibStats,
     pub(crate) config: &'a O2ibConfig,
+    /// How long a message of this connection may take.
+    pub(crate) timeout: Duration,
     pub(crate) scratch: &'a mut [u8; MESSAGE_MAX],
     pub(crate) now: Time,
 }
@@ -348,7 +351,7 @@ impl<D: Device> Conn<D> {
                 self.credits -= 1;
                 self.post(key, around)?;
             } else if self.needs_noop(around) {
-                let deadline = around.now + around.config.timeout;
+                let deadline = around.now + around.timeout;
                 let mut noop = Outgoing::new(Task::Noop, deadline);
                 noop.is_queued = true;
                 self.noops += 1;

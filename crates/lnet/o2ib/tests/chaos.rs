@@ -25,6 +25,7 @@ fn world(seed: u64, defect: Option<Defect>, below: &impl Fn(u64) -> u64) -> Worl
         peer_credits_hiw: below(12) as u8,
         concurrent_sends: below(4) as u16,
         conns_per_peer: 1 + below(3) as u8,
+        timeout: None,
     };
     let tunings: Vec<NiTuning> = (0..2 + below(2)).map(|_| tuning()).collect();
     let mut world = World::new(seed, config, &tunings);

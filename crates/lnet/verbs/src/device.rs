@@ -1,6 +1,6 @@
 //! The device of a node: its listeners, connections and registrations.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,16 +12,25 @@ use lnet_o2ib::{
 };
 use lnet_wire::o2ib::{Fragment, SERVICE};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use sys::verbs::{
     CmChannel, CmConnection, CmEventKind, CmNews, DeviceNews, Domain, Registered, RemotePart, Verbs,
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::link::Link;
-use crate::memory::Payload;
+use crate::memory::{Landing, Payload};
 
 /// The bit of a token that tells a listener from a connection.
 const IS_LISTENER: u64 = 1 << 40;
+/// The descriptor of the connection manager among those that are waited for; those of connections have their tokens.
+const CM: u64 = 0;
+/// The bit of a device among the descriptors; its number is below.
+const IS_DEVICE: u64 = 1 << 63;
+/// Descriptors that one look takes.
+const READY_MAX: usize = 64;
+/// What the dynamic linker says behind the name of a library that is missing.
+const NOT_FOUND: &str = ": cannot open shared object file: No such file or directory";
 /// How long resolving an address may take, and how long a route.
 const RESOLVE: Duration = Duration::from_secs(5);
 /// Connection requests that wait in the kernel.
@@ -41,7 +50,10 @@ struct Listener {
 /// RDMA devices of this machine.
 pub struct VerbsDevice {
     channel: CmChannel,
+    /// All descriptors that tell of news.
+    epoll: Epoll,
     service: u16,
+    is_listening: bool,
     listeners: BTreeMap<Ipv4Addr, Listener>,
     domains: BTreeMap<usize, Domain>,
     /// Connections by the tokens of their events.
@@ -49,6 +61,10 @@ pub struct VerbsDevice {
     tokens: BTreeMap<ConnId, u64>,
     requests: BTreeMap<RequestId, CmConnection>,
     mappings: BTreeMap<MappingId, Registered>,
+    /// The connections whose completions wake nobody, so that they are looked at.
+    hot: BTreeSet<u64>,
+    /// True if a user was told that memory could not be registered.
+    has_warned: bool,
     events: VecDeque<Event>,
     next: u64,
 }
@@ -60,20 +76,29 @@ impl VerbsDevice {
     ///
     /// Libraries or kernel modules are missing; the error says which.
     pub fn new() -> io::Result<Self> {
-        let verbs = Verbs::load()?;
+        let verbs = Verbs::load().map_err(|error| {
+            let what = error.to_string().replace(NOT_FOUND, " is not installed");
+            io::Error::new(error.kind(), what)
+        })?;
         let channel = CmChannel::new(&verbs).map_err(|error| {
             let what = format!("no RDMA connection manager: {error} (modprobe rdma_ucm)");
             io::Error::new(error.kind(), what)
         })?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(&channel, readable(CM))?;
         Ok(Self {
             channel,
+            epoll,
             service: SERVICE,
+            is_listening: true,
             listeners: BTreeMap::new(),
             domains: BTreeMap::new(),
             links: BTreeMap::new(),
             tokens: BTreeMap::new(),
             requests: BTreeMap::new(),
             mappings: BTreeMap::new(),
+            hot: BTreeSet::new(),
+            has_warned: false,
             events: VecDeque::new(),
             next: 0,
         })
@@ -84,6 +109,22 @@ impl VerbsDevice {
     pub fn service(mut self, service: u16) -> Self {
         self.service = service;
         self
+    }
+
+    /// Lets this node dial only: it takes no service number, so it needs no privilege, and a node at the same address
+    /// is not in its way.
+    #[must_use]
+    pub fn dial_only(mut self) -> Self {
+        self.is_listening = false;
+        self
+    }
+
+    /// Returns the bytes of memory that devices have pinned: message buffers, and payload of transfers under way.
+    #[must_use]
+    pub fn pinned(&self) -> usize {
+        let buffers = self.links.values().map(Link::pinned);
+        let payload = self.mappings.values().map(Registered::len);
+        buffers.chain(payload).sum()
     }
 
     /// Returns the number of registrations of payload that are in use.
@@ -103,13 +144,43 @@ impl VerbsDevice {
     ///
     /// Those of the libraries.
     pub fn poll(&mut self) -> io::Result<bool> {
-        while let Some(news) = self.channel.next_event()? {
-            self.cm_news(news);
+        let mut ready = [EpollEvent::empty(); READY_MAX];
+        loop {
+            let count = match self.epoll.wait(&mut ready, EpollTimeout::ZERO) {
+                Err(nix::errno::Errno::EINTR) => continue,
+                count => count?,
+            };
+            for event in ready.iter().take(count) {
+                self.take_news(event.data())?;
+            }
+            if count < READY_MAX {
+                break;
+            }
         }
-        for link in self.links.values_mut() {
-            link.poll(&mut self.events)?;
+        for token in &self.hot {
+            if let Some(link) = self.links.get_mut(token) {
+                link.poll(&mut self.events)?;
+            }
         }
-        self.device_news()?;
+        Ok(!self.events.is_empty())
+    }
+
+    /// Prepares a wait for the descriptor of this device. Returns true if there is an event, so that no wait is due.
+    ///
+    /// # Errors
+    ///
+    /// Those of the libraries.
+    pub fn arm(&mut self) -> io::Result<bool> {
+        for token in std::mem::take(&mut self.hot) {
+            let Some(link) = self.links.get_mut(&token) else {
+                continue;
+            };
+            link.arm()?;
+            // What came before the queue was armed wakes nobody.
+            if link.poll(&mut self.events)? {
+                self.hot.insert(token);
+            }
+        }
         Ok(!self.events.is_empty())
     }
 
@@ -119,29 +190,30 @@ impl VerbsDevice {
     ///
     /// Those of the libraries and of `poll(2)`.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
-        for link in self.links.values() {
-            if let Some(completions) = link.completions() {
-                completions.take_news()?;
-                completions.arm()?;
-            }
-        }
-        // What came before a queue was armed does not wake.
-        if self.poll()? {
+        if self.arm()? {
             return Ok(());
         }
-        let queues = self.links.values().filter_map(Link::completions);
-        let mut all: Vec<BorrowedFd<'_>> = queues.map(AsFd::as_fd).collect();
-        all.push(self.channel.as_fd());
-        all.extend(self.domains.values().map(AsFd::as_fd));
-        let mut all: Vec<PollFd<'_>> = all
-            .into_iter()
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-            .collect();
+        let mut all = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         match poll(&mut all, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Takes the news of one descriptor.
+    fn take_news(&mut self, name: u64) -> io::Result<()> {
+        if name == CM {
+            while let Some(news) = self.channel.next_event()? {
+                self.cm_news(news);
+            }
+        } else if name & IS_DEVICE != 0 {
+            self.device_news()?;
+        } else if let Some(link) = self.links.get_mut(&name) {
+            link.take_news()?;
+            self.hot.insert(name);
+        }
+        Ok(())
     }
 
     fn device_news(&mut self) -> io::Result<()> {
@@ -241,6 +313,7 @@ impl VerbsDevice {
             return Ok(domain.clone());
         }
         let domain = cm.new_domain()?.ok_or(io::ErrorKind::NotConnected)?;
+        self.epoll.add(&domain, readable(IS_DEVICE))?;
         self.domains.insert(cm.device(), domain.clone());
         Ok(domain)
     }
@@ -259,30 +332,37 @@ impl VerbsDevice {
     fn map(
         &mut self,
         conn: ConnId,
-        memory: &Payload,
-        is_sink: bool,
+        register: impl FnOnce(&Domain) -> io::Result<Registered>,
     ) -> Result<Mapped, DeviceError> {
         let device = self.link(conn)?.cm.device();
         let domain = self.domains.get(&device);
         let domain = domain.ok_or_else(|| DeviceError("no such device".to_owned()))?;
-        let registered = Registered::new(domain, &memory.0, is_sink).map_err(|error| {
-            let bytes = memory.0.len();
-            DeviceError(format!(
-                "cannot register {bytes} bytes: {error} (see `ulimit -l`)"
-            ))
-        })?;
+        let registered = register(domain).map_err(|error| self.unregistered(&error))?;
         let id = MappingId(self.number());
         let mapped = Mapped {
             id,
             rkey: registered.rkey(),
             fragments: vec![Fragment {
                 // Payload has at most 1 MiB.
-                length: memory.0.len() as u32,
+                length: registered.len() as u32,
                 address: registered.address(),
             }],
         };
         self.mappings.insert(id, registered);
         Ok(mapped)
+    }
+
+    /// Says once what helps if memory cannot be registered.
+    fn unregistered(&mut self, error: &io::Error) -> DeviceError {
+        let pinned = self.pinned();
+        let text = format!(
+            "cannot register memory with an RDMA device: {error}; {pinned} bytes are pinned, `ulimit -l` is the limit \
+             (LimitMEMLOCK=infinity in a unit of systemd)"
+        );
+        if !std::mem::replace(&mut self.has_warned, true) {
+            warn!("{text}");
+        }
+        DeviceError(text)
     }
 
     /// Binds a port below 1024 if this process may, as acceptors may demand.
@@ -309,12 +389,32 @@ impl VerbsDevice {
     fn begin_listen(&mut self, address: Ipv4Addr) -> io::Result<Listener> {
         let token = IS_LISTENER | u64::from(u32::from(address));
         let cm = CmConnection::new(&self.channel, token)?;
-        cm.bind(SocketAddrV4::new(address, self.service))?;
-        cm.listen(BACKLOG)?;
+        let service = if self.is_listening { self.service } else { 0 };
+        cm.bind(SocketAddrV4::new(address, service))?;
+        if self.is_listening {
+            cm.listen(BACKLOG)?;
+        }
         let device = cm.device();
         self.domain_of(&cm)?;
         Ok(Listener { _cm: cm, device })
     }
+}
+
+impl AsFd for VerbsDevice {
+    /// Returns the descriptor that is readable when there is news, if [`VerbsDevice::arm`] came before.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+/// Adds the completions of a connection to what is waited for.
+fn watch(epoll: &Epoll, link: &Link, token: u64) -> io::Result<()> {
+    let descriptor = link.descriptor().ok_or(io::ErrorKind::NotConnected)?;
+    Ok(epoll.add(descriptor, readable(token))?)
+}
+
+fn readable(name: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN, name)
 }
 
 fn failed(error: &io::Error) -> DeviceError {
@@ -322,7 +422,13 @@ fn failed(error: &io::Error) -> DeviceError {
 }
 
 /// Says what to do about an address at which the device cannot listen.
-fn advise(error: &io::Error, service: u16) -> DeviceError {
+fn advise(error: &io::Error, address: Ipv4Addr, service: u16) -> DeviceError {
+    let no_device = || {
+        let system = sys::interface_addresses().unwrap_or_default();
+        let place = system.iter().find(|known| known.address == address);
+        let place = place.map_or("this address", |known| known.name.as_str());
+        format!("no RDMA device under {place}: `rdma link show` lists the devices")
+    };
     DeviceError(match error.kind() {
         io::ErrorKind::PermissionDenied => format!(
             "RDMA service {service} needs a privilege: run `setcap cap_net_bind_service=+ep` on the program"
@@ -330,23 +436,19 @@ fn advise(error: &io::Error, service: u16) -> DeviceError {
         io::ErrorKind::AddrInUse => format!(
             "RDMA service {service} is in use, such as by the kernel module ko2iblnd: `rdma resource show cm_id`"
         ),
-        io::ErrorKind::AddrNotAvailable | io::ErrorKind::NotConnected => {
-            "no RDMA device has this address: `rdma link show` lists the devices".to_owned()
-        }
-        _ if error.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => {
-            "no RDMA device has this address: `rdma link show` lists the devices".to_owned()
-        }
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::NotConnected => no_device(),
+        _ if error.raw_os_error() == Some(nix::errno::Errno::ENODEV as i32) => no_device(),
         _ => error.to_string(),
     })
 }
 
 impl Device for VerbsDevice {
     type Source = Payload;
-    type Sink = Payload;
+    type Sink = Landing;
 
     fn listen(&mut self, address: Ipv4Addr) -> Result<(), DeviceError> {
         let listener = self.begin_listen(address);
-        let listener = listener.map_err(|error| advise(&error, self.service))?;
+        let listener = listener.map_err(|error| advise(&error, address, self.service))?;
         self.listeners.insert(address, listener);
         Ok(())
     }
@@ -388,9 +490,14 @@ impl Device for VerbsDevice {
                 .get_mut(&token)
                 .ok_or(io::ErrorKind::NotConnected)?;
             link.prepare(&domain, shape)?;
+            watch(&self.epoll, link, token)?;
+            self.hot.insert(token);
             link.cm.connect(private_data)
         })();
         connected.map_err(|error: io::Error| {
+            if error.kind() == io::ErrorKind::OutOfMemory {
+                self.unregistered(&error);
+            }
             if let Some(token) = self.tokens.remove(&conn) {
                 self.links.remove(&token);
             }
@@ -412,13 +519,18 @@ impl Device for VerbsDevice {
         let domain = self.domain_of(&cm).map_err(|error| failed(&error))?;
         let mut link = Link::new(cm, conn);
         let prepared = link.prepare(&domain, shape);
-        match prepared.and_then(|()| link.cm.accept(private_data)) {
+        let watched = prepared.and_then(|()| watch(&self.epoll, &link, token));
+        match watched.and_then(|()| link.cm.accept(private_data)) {
             Ok(()) => {
                 self.tokens.insert(conn, token);
                 self.links.insert(token, link);
+                self.hot.insert(token);
                 Ok(())
             }
             Err(error) => {
+                if error.kind() == io::ErrorKind::OutOfMemory {
+                    self.unregistered(&error);
+                }
                 link.cm.destroy_queues();
                 self.requests.insert(request, link.cm);
                 Err(failed(&error))
@@ -465,11 +577,14 @@ impl Device for VerbsDevice {
     }
 
     fn map_source(&mut self, conn: ConnId, memory: &Payload) -> Result<Mapped, DeviceError> {
-        self.map(conn, memory, false)
+        self.map(conn, |domain| match memory {
+            Payload::Shared(bytes) => Registered::source(domain, bytes),
+            Payload::Span(span) => Registered::new(domain, span, false),
+        })
     }
 
-    fn map_sink(&mut self, conn: ConnId, memory: &Payload) -> Result<Mapped, DeviceError> {
-        self.map(conn, memory, true)
+    fn map_sink(&mut self, conn: ConnId, memory: &Landing) -> Result<Mapped, DeviceError> {
+        self.map(conn, |domain| Registered::new(domain, &memory.0, true))
     }
 
     fn unmap(&mut self, mapping: MappingId) {

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! The libraries are loaded by [`VerbsDevice::new`] and not before. Each connection has its own registered receive and
-//! send buffers and its own completion queue. When the LND closes a connection, its queues are destroyed at once, so that
+//! send buffers and its own completion queue. All descriptors stand behind the one of [`VerbsDevice`], so a program waits
+//! for this one beside its others: it calls [`VerbsDevice::arm`] before it sleeps, and [`VerbsDevice::poll`] afterwards.
+//! A queue with completions is looked at in each poll, without a system call, until it is found empty and armed. When the LND closes a connection, its queues are destroyed at once, so that
 //! the device touches no memory of the connection afterwards.
 
 mod device;
@@ -16,4 +18,4 @@ mod link;
 mod memory;
 
 pub use device::VerbsDevice;
-pub use memory::Payload;
+pub use memory::{Landing, Payload};

@@ -1,6 +1,7 @@
 //! One connection: its queues and its buffers.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use lnet_o2ib::{CompletionError, ConnId, Event, Shape};
 use lnet_wire::o2ib::MESSAGE_MAX;
@@ -15,6 +16,7 @@ const IS_SEND: u64 = 1 << 31;
 struct Queues {
     completions: Completions,
     buffers: Registered,
+    memory: Span,
     receives: u32,
     /// The ticket of the message in each send buffer.
     tickets: Vec<Option<u64>>,
@@ -33,8 +35,30 @@ impl Link {
         Self { cm, conn, queues }
     }
 
-    pub(crate) fn completions(&self) -> Option<&Completions> {
-        self.queues.as_ref().map(|queues| &queues.completions)
+    /// Returns the descriptor that becomes readable with the first completion after [`Self::arm`].
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.queues
+            .as_ref()
+            .map(|queues| queues.completions.as_fd())
+    }
+
+    /// Arranges that the next completion makes the descriptor readable.
+    pub(crate) fn arm(&self) -> io::Result<()> {
+        self.queues
+            .as_ref()
+            .map_or(Ok(()), |queues| queues.completions.arm())
+    }
+
+    /// Takes the news of the descriptor: it must be armed again.
+    pub(crate) fn take_news(&self) -> io::Result<()> {
+        self.queues
+            .as_ref()
+            .map_or(Ok(()), |queues| queues.completions.take_news())
+    }
+
+    /// Returns the bytes of the buffers, which are pinned.
+    pub(crate) fn pinned(&self) -> usize {
+        self.queues.as_ref().map_or(0, |queues| queues.memory.len())
     }
 
     /// Makes the queues, and posts the receive buffers.
@@ -45,13 +69,14 @@ impl Link {
         // Two more, for NOOPs.
         let messages = shape.messages + 2;
         let bytes = (shape.receives + messages) as usize * MESSAGE_MAX;
-        let buffers = Registered::buffers(domain, &Span::pages(bytes)?)?;
+        let memory = Span::pages(bytes)?;
+        let buffers = Registered::buffers(domain, &memory)?;
         self.cm
             .make_queues(&completions, shape.sends, shape.receives)?;
-        completions.arm()?;
         self.queues = Some(Queues {
             completions,
             buffers,
+            memory,
             receives: shape.receives,
             tickets: vec![None; messages as usize],
         });
@@ -76,7 +101,7 @@ impl Link {
         // There are few send buffers, and a message has at most 4,096 bytes.
         let buffer = queues.receives + slot as u32;
         let at = buffer as usize * MESSAGE_MAX;
-        let place = queues.buffers.memory().part(at..at + message.len());
+        let place = queues.memory.part(at..at + message.len());
         place.ok_or(io::ErrorKind::InvalidInput)?.copy_in(message);
         let part = queues.part(buffer, message.len() as u32)?;
         self.cm.post_send(writes, &part, IS_SEND | slot as u64)?;
@@ -115,7 +140,7 @@ impl Queues {
             // A receive that failed was flushed: the connection is closing.
             let length = (one.length as usize).min(MESSAGE_MAX);
             let at = index * MESSAGE_MAX;
-            let bytes = self.buffers.memory().part(at..at + length)?.to_vec();
+            let bytes = self.memory.part(at..at + length)?.to_vec();
             return (one.status == 0).then_some(Event::Received(conn, index as u32, bytes));
         }
         // Of a chain that failed, more than one completion comes.

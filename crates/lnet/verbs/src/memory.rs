@@ -1,23 +1,44 @@
 //! Memory of messages.
 
+use bytes::Bytes;
 use lnet_o2ib::{Sink, Source};
 use sys::span::Span;
 
-/// The memory of a payload: what is sent from, or received into.
-#[derive(Clone)]
-pub struct Payload(pub Span);
+/// The memory that a payload is sent from.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// Immutable bytes.
+    Shared(Bytes),
+    /// Memory that nothing changes until the message is reported.
+    Span(Span),
+}
+
+/// The memory that a payload is received into.
+#[derive(Clone, Debug)]
+pub struct Landing(pub Span);
 
 impl Source for Payload {
     fn len(&self) -> usize {
-        self.0.len()
+        match self {
+            Self::Shared(bytes) => bytes.len(),
+            Self::Span(span) => span.len(),
+        }
     }
 
     fn copy_out(&self, to: &mut [u8]) {
-        self.0.copy_out(to);
+        match self {
+            Self::Shared(bytes) => {
+                let len = to.len().min(bytes.len());
+                to[..len].copy_from_slice(&bytes[..len]);
+            }
+            Self::Span(span) => {
+                span.copy_out(to);
+            }
+        }
     }
 }
 
-impl Sink for Payload {
+impl Sink for Landing {
     fn len(&self) -> usize {
         self.0.len()
     }

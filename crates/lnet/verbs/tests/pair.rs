@@ -15,7 +15,7 @@ use lnet_o2ib::{
     SendRequest, TxId, Upper,
 };
 use lnet_types::{LndType, Net, Nid, ProcessId, Time};
-use lnet_verbs::{Payload, VerbsDevice};
+use lnet_verbs::{Landing, Payload, VerbsDevice};
 use lnet_wire::o2ib::{IMMEDIATE_MAX, MessageKind};
 use lnet_wire::{Body, Get, Handle, Header, Put, Reply};
 use sys::span::Span;
@@ -42,7 +42,7 @@ struct Program {
 }
 
 impl Upper for Program {
-    type Destination = Payload;
+    type Destination = Landing;
     type Payload = Payload;
 
     fn header(
@@ -51,7 +51,7 @@ impl Upper for Program {
         _peer: ProcessId,
         header: &Header,
         _now: Time,
-    ) -> Disposition<Payload> {
+    ) -> Disposition<Landing> {
         self.next_rx += 1;
         let rx = RxId(self.next_rx);
         let len = header.payload_length as usize;
@@ -60,7 +60,7 @@ impl Upper for Program {
             _ => (len > 0).then(|| Span::zeroed(len).unwrap()),
         };
         self.landing.insert(rx, (*header, memory.clone()));
-        let destination = memory.map(Payload);
+        let destination = memory.map(Landing);
         Disposition::Receive { rx, destination }
     }
 
@@ -102,9 +102,9 @@ impl Upper for Program {
 
     fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Option<u64>, _: Time) {}
 
-    fn reply_memory(&mut self, tx: TxId) -> Option<Payload> {
+    fn reply_memory(&mut self, tx: TxId) -> Option<Landing> {
         let memory = self.gets.get(&tx.0).filter(|_| self.offers_memory)?;
-        Some(Payload(memory.clone()))
+        Some(Landing(memory.clone()))
     }
 }
 
@@ -184,7 +184,7 @@ impl Pair {
             ni: NI,
             to: ProcessId::lustre(to),
             header,
-            payload: memory.map(Payload),
+            payload: memory.map(Payload::Span),
             deadline: now + PATIENCE * 2,
         };
         node.lnd.send(request, now, &mut node.program);

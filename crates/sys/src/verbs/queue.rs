@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::layout::{
@@ -151,7 +152,16 @@ impl AsFd for Domain {
 pub struct Registered {
     domain: Domain,
     mr: NonNull<Mr>,
-    memory: Span,
+    address: u64,
+    len: usize,
+    /// The memory, which stays where it is as long as this lives.
+    keeper: Option<Keeper>,
+}
+
+/// The owner of registered memory.
+enum Keeper {
+    Span(#[expect(dead_code, reason = "kept for its drop")] Span),
+    Bytes(#[expect(dead_code, reason = "kept for its drop")] Bytes),
 }
 
 #[expect(
@@ -174,7 +184,17 @@ impl Registered {
         } else {
             0
         };
-        Self::with(domain, memory, access)
+        Self::of_span(domain, memory, access)
+    }
+
+    /// Registers immutable bytes, which the device only reads.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Registered::new`].
+    pub fn source(domain: &Domain, bytes: &Bytes) -> io::Result<Self> {
+        let (start, len) = (bytes.as_ptr().cast_mut(), bytes.len());
+        Self::with(domain, start, len, 0, Keeper::Bytes(bytes.clone()))
     }
 
     /// Registers memory for receive buffers and messages.
@@ -183,26 +203,44 @@ impl Registered {
     ///
     /// Those of [`Registered::new`].
     pub fn buffers(domain: &Domain, memory: &Span) -> io::Result<Self> {
-        Self::with(domain, memory, LOCAL_WRITE)
+        Self::of_span(domain, memory, LOCAL_WRITE)
     }
 
-    fn with(domain: &Domain, memory: &Span, access: i32) -> io::Result<Self> {
+    fn of_span(domain: &Domain, memory: &Span, access: i32) -> io::Result<Self> {
+        let (start, len) = (memory.as_ptr(), memory.len());
+        Self::with(domain, start, len, access, Keeper::Span(memory.clone()))
+    }
+
+    fn with(
+        domain: &Domain,
+        start: *mut u8,
+        len: usize,
+        access: i32,
+        keeper: Keeper,
+    ) -> io::Result<Self> {
         let register = domain.0.verbs.0.ibv_reg_mr;
-        let (start, len) = (memory.as_ptr().cast(), memory.len());
-        // SAFETY: the domain is valid. The span keeps the memory mapped until the registration ends, and tolerates
-        // concurrent writes.
-        let mr = unsafe { register(domain.pointer(), start, len, access) };
+        // SAFETY: the domain is valid. The keeper keeps the memory mapped until the registration ends. A span tolerates
+        // concurrent writes, and bytes are registered without the right to write.
+        let mr = unsafe { register(domain.pointer(), start.cast(), len, access) };
         Ok(Self {
             domain: domain.clone(),
             mr: NonNull::new(mr).ok_or_else(io::Error::last_os_error)?,
-            memory: memory.clone(),
+            address: start as u64,
+            len,
+            keeper: Some(keeper),
         })
     }
 
-    /// Returns the memory.
+    /// Returns the length in bytes.
     #[must_use]
-    pub fn memory(&self) -> &Span {
-        &self.memory
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if the length is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Returns the key for peers.
@@ -215,14 +253,14 @@ impl Registered {
     /// Returns the address for peers.
     #[must_use]
     pub fn address(&self) -> u64 {
-        self.memory.as_ptr() as u64
+        self.address
     }
 
     /// Returns a part of the memory; `None` if the part is not inside.
     #[must_use]
     pub fn part(&self, offset: usize, length: u32) -> Option<Part<'_>> {
         let end = offset.checked_add(length as usize)?;
-        (end <= self.memory.len()).then_some(Part {
+        (end <= self.len).then_some(Part {
             registered: self,
             offset,
             length,
@@ -237,7 +275,7 @@ impl Drop for Registered {
         let freed = unsafe { (self.domain.0.verbs.0.ibv_dereg_mr)(self.mr.as_ptr()) };
         if freed != 0 {
             // The device may still use the memory, which must therefore stay.
-            std::mem::forget(self.memory.clone());
+            std::mem::forget(self.keeper.take());
         }
     }
 }

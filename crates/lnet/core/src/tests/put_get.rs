@@ -72,6 +72,31 @@ fn a_get_brings_the_data() {
     net.assert_at_rest();
 }
 
+#[test]
+fn the_place_of_a_reply_is_known_while_its_get_is_sent() {
+    let mut net = Net::pair();
+    let sink = net.bind(0, &[0; 5000], 2);
+    let get = GetRequest {
+        md: sink,
+        source: None,
+        target: ProcessId::lustre(nid("10.0.0.2@tcp")),
+        portal: 30,
+        match_bits: 7,
+        offset: 0,
+    };
+    let now = net.now;
+    net.core(0).get(get, now).unwrap();
+    let core = net.core(0);
+    let Some(Output::Transmit(transmit)) = core.poll_output() else {
+        panic!("the GET is sent");
+    };
+    let landing = core.reply_landing(transmit.tx).unwrap();
+    assert_eq!(landing.place, Place::Md(sink));
+    assert_eq!((landing.offset, landing.length), (0, 5000));
+    core.sent(transmit.tx, MessageStatus::Ok, now);
+    assert_eq!(core.reply_landing(transmit.tx), None);
+}
+
 // [DATA-1]
 #[test]
 fn a_put_without_ack_gets_none() {

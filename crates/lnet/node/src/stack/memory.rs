@@ -351,6 +351,26 @@ impl<Q> MemoryTable<Q> {
         })
     }
 
+    /// Returns the payload in a router buffer as memory, for a device that cannot read a pipe; `None` if the buffer is
+    /// shorter or a part of the payload has already left its pipe.
+    pub(crate) fn router_memory(
+        &mut self,
+        buffer: RouterBuffer,
+        range: Range<usize>,
+    ) -> Option<Span> {
+        let memory = self.router.buffer(buffer)?.part(range)?;
+        if let Some(side) = self.router.sides.side(buffer) {
+            side.has_payload |= side.pipe.held() > 0;
+            if side.has_payload {
+                let is_whole = side.pipe.held() == memory.len();
+                let is_out = is_whole && side.pipe.empty_into(&memory).unwrap_or(false);
+                is_out.then_some(())?;
+                side.has_payload = false;
+            }
+        }
+        Some(memory)
+    }
+
     /// Copies the first bytes of forwarded payload; none if the payload is in a pipe.
     pub(crate) fn router_head(&mut self, buffer: RouterBuffer, len: usize, head: &mut Vec<u8>) {
         head.clear();
@@ -383,6 +403,11 @@ impl<Q> MemoryTable<Q> {
     /// first large router buffers uses a pipe, as long as the system provides pipes.
     pub fn use_pipes(&mut self) {
         self.router.sides.most = PIPES_MAX;
+    }
+
+    /// Lets payload that is forwarded from now on go through memory only: a device of RDMA cannot read a pipe.
+    pub fn use_memory_only(&mut self) {
+        self.router.sides.most = 0;
     }
 
     /// Returns the number of bytes of router buffers allocated so far.
@@ -423,12 +448,20 @@ struct Sides {
 
 struct Side {
     pipe: Arc<Pipe>,
+    /// True if the buffer's present message may use the pipe. If not, bytes in the pipe are those of an earlier message
+    /// whose connection closed.
+    is_used: bool,
     /// True if the payload of the buffer is in the pipe and not in memory.
     has_payload: bool,
 }
 
 impl Sides {
+    /// Returns the pipe that the buffer's present message may use.
     fn side(&mut self, buffer: RouterBuffer) -> Option<&mut Side> {
+        self.any_side(buffer).filter(|side| side.is_used)
+    }
+
+    fn any_side(&mut self, buffer: RouterBuffer) -> Option<&mut Side> {
         match buffer.pool {
             RouterPool::Large => self.list.get_mut(buffer.index as usize),
             RouterPool::Tiny | RouterPool::Small => None,
@@ -439,8 +472,8 @@ impl Sides {
     /// pipe may not be, if its connection closed while bytes moved; then a new pipe replaces it.
     fn fresh(&mut self, buffer: RouterBuffer, len: usize) -> Option<Arc<Pipe>> {
         let index = buffer.index as usize;
-        if let Some(side) = self.side(buffer) {
-            side.has_payload = false;
+        if let Some(side) = self.any_side(buffer) {
+            (side.is_used, side.has_payload) = (false, false);
         }
         if buffer.pool != RouterPool::Large || len < PIPED_MIN || index >= self.most {
             return None;
@@ -455,7 +488,9 @@ impl Sides {
             let new = self.new_side()?;
             self.list[index] = new;
         }
-        self.list.get(index).map(|side| Arc::clone(&side.pipe))
+        let side = self.list.get_mut(index)?;
+        side.is_used = true;
+        Some(Arc::clone(&side.pipe))
     }
 
     /// Makes a pipe. Returns `None` if the system provides no more; then no further pipe is requested.
@@ -466,6 +501,7 @@ impl Sides {
         };
         Some(Side {
             pipe: Arc::new(pipe),
+            is_used: false,
             has_payload: false,
         })
     }
@@ -577,6 +613,50 @@ mod tests {
             let _not_yet = pipe.drain(&near, PIPED_MIN);
         }
         assert!(table.router_source(PIPED, 0..PIPED_MIN).is_none());
+    }
+
+    #[test]
+    fn payload_in_a_pipe_becomes_memory_for_who_cannot_read_a_pipe() {
+        let mut table = with_pipes();
+        let (_near, _far, pipe) = piped(&mut table);
+        for _ in 0..2 {
+            let memory = table.router_memory(PIPED, 0..PIPED_MIN).unwrap();
+            assert_eq!(memory.to_vec(), [7; PIPED_MIN]);
+            assert_eq!(pipe.held(), 0);
+        }
+        let source = table.router_source(PIPED, 0..PIPED_MIN);
+        assert!(matches!(source, Some(Source::Span(_))), "{source:?}");
+        let (near, _far, pipe) = piped(&mut table);
+        assert_eq!(pipe.drain(&near, 100).unwrap(), 100);
+        assert!(table.router_memory(PIPED, 0..PIPED_MIN).is_none());
+    }
+
+    #[test]
+    fn what_a_broken_message_left_in_a_pipe_is_not_the_payload_of_the_next() {
+        let mut table = with_pipes();
+        let (_near, _far, pipe) = piped(&mut table);
+        let short = 0..PIPED_MIN - 1;
+        table.router_destination(PIPED, short.clone()).unwrap();
+        assert_eq!(pipe.held(), PIPED_MIN, "the first message was never sent");
+        let source = table.router_source(PIPED, short.clone());
+        assert!(matches!(source, Some(Source::Span(_))), "{source:?}");
+        let memory = table.router_memory(PIPED, short).unwrap();
+        assert_eq!(memory.len(), PIPED_MIN - 1);
+        let mut head = Vec::new();
+        table.router_head(PIPED, 10, &mut head);
+        assert_eq!(head, [0; 10]);
+    }
+
+    #[test]
+    fn without_pipes_new_payload_goes_to_memory_and_the_old_one_stays_whole() {
+        let mut table = with_pipes();
+        let (_near, _far, _pipe) = piped(&mut table);
+        table.use_memory_only();
+        let old = table.router_source(PIPED, 0..PIPED_MIN);
+        assert!(matches!(old, Some(Source::Pipe(..))), "{old:?}");
+        table.router_destination(PIPED, 0..PIPED_MIN).unwrap();
+        let new = table.router_source(PIPED, 0..PIPED_MIN);
+        assert!(matches!(new, Some(Source::Span(_))), "{new:?}");
     }
 
     #[test]

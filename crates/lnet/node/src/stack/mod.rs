@@ -11,6 +11,8 @@
 //!        └────────────────────────────────────────────┘
 //! ```
 //!
+//! From the first o2ib interface on, the o2ib LND ([`Rdma`]) stands beside the socket LND.
+//!
 //! A running node (`lnet-node`) and the simulator (`lnet-sim::stacks`) drive the same [`Stack`]. The stack has no
 //! thread, no socket and no clock: each call passes the time, and bytes move in [`lnet_tcp::Job`]s that the driver
 //! runs.
@@ -18,11 +20,13 @@
 mod event;
 mod loopback;
 mod memory;
+mod rdma;
 mod tap;
 mod turn;
 
 pub use event::{EventSink, NodeEvent};
 pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
+pub use rdma::Rdma;
 pub use tap::{Shown, Watcher};
 #[cfg(test)]
 pub(crate) use tap::{Tap, WAITING_MAX};

@@ -25,12 +25,15 @@ use tracing::{debug, info};
 use crate::stack::event::{EventSink, NodeEvent};
 use crate::stack::loopback::{self, Parked};
 use crate::stack::memory::{MemoryTable, Registered};
+use crate::stack::rdma::Rdma;
 use crate::stack::tap::{Tap, Watcher};
 
 /// Core, LND and memory. The times passed to its calls must not go backwards.
 pub struct Stack<N: Network, Q> {
     /// The socket LND.
     pub lnd: Socklnd<N>,
+    /// The o2ib LND, from the first o2ib interface on.
+    pub rdma: Option<Box<Rdma>>,
     /// The part that the LND calls back into.
     pub side: Side<Q>,
     /// Outputs of the core that are carried out before all later ones.
@@ -57,6 +60,8 @@ pub struct Side<Q> {
     leaving: Vec<(Event, Registered<Q>)>,
     /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
     for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
+    /// Ports of RDMA devices that have become inactive (true) or active, by their interfaces.
+    pub(crate) port_news: Vec<(NiId, bool)>,
     /// Who looks at messages; mostly nobody.
     pub(crate) tap: Option<Tap>,
 }
@@ -72,10 +77,12 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             parked: Parked::default(),
             leaving: Vec::new(),
             for_core: FxHashMap::default(),
+            port_news: Vec::new(),
             tap: None,
         };
         Self {
             lnd,
+            rdma: None,
             side,
             outputs: VecDeque::new(),
             outputs_max: OUTPUTS_PER_TURN,
@@ -149,6 +156,18 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         self.lnd.ready(slot, readiness, now, &mut self.side);
     }
 
+    /// Takes what RDMA devices have to tell.
+    pub fn rdma_ready(&mut self, now: Time) {
+        if let Some(rdma) = &mut self.rdma {
+            rdma.poll(now, &mut self.side);
+        }
+    }
+
+    /// Prepares a wait for RDMA devices. Returns false if they have something to tell already.
+    pub(crate) fn may_sleep(&mut self) -> bool {
+        self.rdma.as_mut().is_none_or(|rdma| rdma.may_sleep())
+    }
+
     /// Returns the next bytes to move. [`Stack::finish`] must follow.
     pub fn next_job(&mut self, now: Time) -> Option<Job<N::Stream>> {
         self.lnd.next_job(now, &mut self.side)
@@ -164,23 +183,35 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     pub fn tick(&mut self, now: Time) {
         self.side.core.tick(now);
         self.lnd.tick(now, &mut self.side);
+        if let Some(rdma) = &mut self.rdma {
+            rdma.tick(now, &mut self.side);
+        }
         self.side.deliver_leaving();
     }
 
     /// Returns when [`Stack::tick`] has work to do next.
     pub fn next_deadline(&self) -> Option<Time> {
-        let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
+        let rdma = self.rdma.as_ref().and_then(|rdma| rdma.next_deadline());
+        let deadlines = [
+            self.side.core.next_deadline(),
+            self.lnd.next_deadline(),
+            rdma,
+        ];
         deadlines.into_iter().flatten().min()
     }
 
     /// Closes the connections of an interface and removes it from the LND and the core.
     pub fn remove_ni(&mut self, ni: NiId, now: Time) {
         self.lnd.remove_ni(ni, now, &mut self.side);
+        if let Some(rdma) = &mut self.rdma {
+            rdma.remove_ni(ni, now, &mut self.side);
+        }
         // An error means that the core does not have the interface any more.
         let _gone = self.side.core.remove_ni(ni, now);
     }
 
-    /// Fails at once what the LND has for an interface whose link or address is gone. The core knows of the loss.
+    /// Fails at once what the socket LND has for an interface whose link or address is gone. The core knows of the
+    /// loss. A connection of the o2ib LND stays: its device tries again by itself, and reports when it gives up.
     pub fn ni_went_down(&mut self, ni: NiId, now: Time) {
         self.lnd.ni_went_down(ni, now, &mut self.side);
     }
@@ -188,6 +219,9 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     /// Closes every connection and carries out all consequences.
     pub fn close_all(&mut self, now: Time) {
         self.lnd.close_all(now, &mut self.side);
+        if let Some(rdma) = &mut self.rdma {
+            rdma.close_all(now, &mut self.side);
+        }
         // Nothing is in flight any more, so the loop ends.
         while self.decide(now) {}
     }
@@ -208,7 +242,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         match output {
             Output::Transmit(transmit) => self.transmit(transmit, now),
             Output::Resume { rx, landing } => self.resume(*rx, *landing, now),
-            Output::Cancel { rx } => self.lnd.cancel(*rx, now, &mut self.side),
+            Output::Cancel { rx } => self.cancel(*rx, now),
             Output::Doubt { nid } => self.lnd.doubt(*nid, now, &mut self.side),
             Output::Event(event) => self.side.deliver(event),
             Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
@@ -216,10 +250,23 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         }
     }
 
+    /// Cancels a message that one of the LNDs is receiving; the other does not know the message.
+    fn cancel(&mut self, rx: RxId, now: Time) {
+        self.lnd.cancel(rx, now, &mut self.side);
+        if let Some(rdma) = &mut self.rdma {
+            rdma.cancel(rx, now, &mut self.side);
+        }
+    }
+
     fn transmit(&mut self, transmit: &Transmit, now: Time) {
         self.side.show_own(transmit, now);
         if transmit.ni == NiId::LOOPBACK {
             return loopback::carry(&mut self.side, transmit, now);
+        }
+        if let Some(rdma) = &mut self.rdma
+            && rdma.has_ni(transmit.ni)
+        {
+            return rdma.transmit(transmit, now, &mut self.side);
         }
         let payload = transmit.payload;
         let payload = payload.and_then(|payload| self.side.source(payload));
@@ -246,6 +293,11 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             tap.forget(rx);
         }
         let destination = landing.and_then(|landing| self.side.destination(rx, landing));
+        if let Some(rdma) = &mut self.rdma
+            && rdma.holds(rx)
+        {
+            return rdma.resume(rx, destination, now, &mut self.side);
+        }
         // The connection may have closed before the core's decision was carried out.
         if !self.lnd.resume(rx, destination, now) {
             self.side.for_core.remove(&rx);
@@ -294,6 +346,34 @@ impl<Q: EventSink> Side<Q> {
         };
         debug_assert!(source.is_some(), "no memory for {payload:?}");
         source
+    }
+
+    /// Returns the memory of a payload for a device that cannot read a pipe; `None` if the payload is empty or no longer
+    /// complete.
+    pub(crate) fn memory_of(&mut self, payload: Payload) -> Option<lnet_verbs::Payload> {
+        let range = range(payload.offset, payload.length);
+        if let Place::Router(buffer) = payload.place
+            && !range.is_empty()
+        {
+            let memory = self.memory.router_memory(buffer, range);
+            return memory.map(lnet_verbs::Payload::Span);
+        }
+        match self.source(payload)? {
+            Source::Shared(bytes) => Some(lnet_verbs::Payload::Shared(bytes)),
+            Source::Span(span) => Some(lnet_verbs::Payload::Span(span)),
+            // Only forwarded payload is in a pipe.
+            Source::Pipe(..) => None,
+        }
+    }
+
+    /// Returns the memory that a reply lands in; `None` if it is not a program's.
+    pub(crate) fn memory_for_reply(&self, landing: lnet_core::Landing) -> Option<Span> {
+        match landing.place {
+            Place::Md(md) => self
+                .memory
+                .destination(md, range(landing.offset, landing.length)),
+            Place::Router(_) | Place::Core(_) => None,
+        }
     }
 
     /// Returns the memory for a landing; `None` if no payload is wanted.

@@ -101,7 +101,7 @@ fn words(change: &Change, error: &ChangeError) -> (i32, Words) {
 fn interface(error: &StartError) -> (i32, Words) {
     const CANNOT_ADD: &str = "cannot add LNet NI";
     match error {
-        StartError::Interface(InterfaceError::NotTcp(_)) => {
+        StartError::Interface(InterfaceError::NoDriver(_)) => {
             (-EINVAL, Words::All("LND type not supported"))
         }
         StartError::Interface(InterfaceError::Core(ConfigError::DuplicateNid(_))) => {

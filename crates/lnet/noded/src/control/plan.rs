@@ -213,6 +213,7 @@ fn shrink_to(own: &mut NiConfig, other: &NiConfig) {
     let (lnd, wanted) = (&mut own.lnd_tunables, &other.lnd_tunables);
     keep(&mut lnd.conns_per_peer, wanted.conns_per_peer.as_ref());
     keep(&mut lnd.timeout, wanted.timeout.as_ref());
+    lnd.other.retain(|key, _| wanted.other.contains_key(key));
     own.cpts.clone_from(&other.cpts);
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Each function copies its values under the engine's lock; the text is made after the lock is released.
 
+use std::collections::BTreeMap;
+
 use lnet_config::{
     Buffers, CptPools, DerivedGlobals, Document, Globals, Latency, MessageStats, NetShow, NiHealth,
     NiShow, NodeStats, PARAMETERS, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply,
@@ -12,7 +14,7 @@ use lnet_core::{
     RouteView, RouterPoolView, TypeCounts,
 };
 use lnet_policy::{Effective, Preferred, Profile};
-use lnet_types::{Net, Nid, Time};
+use lnet_types::{LndType, Net, Nid, Time};
 
 use crate::managed::Configured;
 
@@ -280,6 +282,9 @@ fn ni(node: &Configured<'_>, view: &NiView) -> NiShow {
         // 0 means that the LND chooses, and this LND chooses 1.
         lnd.conns_per_peer = Some(lnd.conns_per_peer.unwrap_or(1).max(1));
         lnd.timeout = u32::try_from(view.lnd_timeout.as_secs()).ok();
+        if view.nid.net().lnd == LndType::O2IB {
+            o2ib_tunables(&mut lnd.other, view.tunables.peer_credits);
+        }
     }
     NiShow {
         config,
@@ -291,6 +296,25 @@ fn ni(node: &Configured<'_>, view: &NiView) -> NiShow {
         dropped: Some(messages(view.stats.dropped)),
         health: Some(ni_health(view, loopback)),
         dev_cpt: Some(if loopback { 0 } else { -1 }),
+    }
+}
+
+/// Adds the settings of the o2ib LND that the configuration does not give.
+fn o2ib_tunables(other: &mut BTreeMap<String, String>, peer_credits: u32) {
+    let defaults = [
+        ("peercredits_hiw", peer_credits.div_ceil(2)),
+        ("map_on_demand", 1),
+        ("concurrent_sends", peer_credits),
+        ("fmr_pool_size", 512),
+        ("fmr_flush_trigger", 384),
+        ("fmr_cache", 1),
+        ("ntx", 512),
+    ];
+    for (key, default) in defaults {
+        let shown = other.entry(key.to_owned()).or_default();
+        if shown.is_empty() || shown == "-1" {
+            *shown = default.to_string();
+        }
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod family;
 mod http;
+mod o2ib;
 mod peers;
 mod service;
 mod snapshot;
@@ -253,6 +254,9 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         family::encode_all(&mut encoder, table::NODE, &self.node)?;
         family::encode_all(&mut encoder, table::SOCKLND, &self.node)?;
+        if !self.o2ib.is_empty() {
+            family::encode_all(&mut encoder, o2ib::O2IB, &self.o2ib)?;
+        }
         family::encode_all(&mut encoder, table::POOL, &self.pools)?;
         family::encode_all(&mut encoder, table::NI, &self.nis)?;
         family::encode_all(&mut encoder, table::ROUTE, &self.routes)?;

@@ -8,6 +8,7 @@ use lnet_tcp::SocklndStats;
 
 use super::MetricsOptions;
 use super::family::Series;
+use super::o2ib::O2ibNumbers;
 use super::peers::{PeerNis, Walk};
 
 /// The state that a scrape shows. Its parts are copied at slightly different moments.
@@ -15,6 +16,8 @@ use super::peers::{PeerNis, Walk};
 pub(super) struct Snapshot {
     /// One series: the node as a whole.
     pub(super) node: Vec<Series<NodeNumbers>>,
+    /// One series if the node has the o2ib LND.
+    pub(super) o2ib: Vec<Series<O2ibNumbers>>,
     pub(super) pools: Vec<Series<RouterPoolView>>,
     pub(super) nis: Vec<Series<NiView>>,
     pub(super) routes: Vec<Series<RouteView>>,
@@ -39,6 +42,7 @@ pub(super) struct NodeNumbers {
 /// The part that is copied under the first lock.
 struct Copied {
     node: NodeNumbers,
+    o2ib: Option<O2ibNumbers>,
     pools: [RouterPoolView; 3],
     nis: Vec<NiView>,
     routes: Vec<RouteView>,
@@ -76,6 +80,7 @@ impl Copied {
                 routes_up: up,
                 peer_nis: 0,
             },
+            o2ib: O2ibNumbers::of(engine),
             pools: core.router_pools(),
             nis: core.nis().filter(|ni| ni.id != NiId::LOOPBACK).collect(),
             routes: shown,
@@ -89,6 +94,7 @@ impl Copied {
         };
         Snapshot {
             node: vec![series([], node)],
+            o2ib: self.o2ib.map(|o2ib| series([], o2ib)).into_iter().collect(),
             pools: self.pools.map(of_pool).into(),
             nis: self.nis.into_iter().map(of_ni).collect(),
             routes: self.routes.into_iter().map(of_route).collect(),

@@ -192,7 +192,7 @@ impl<D: Device> O2iblnd<D> {
         let encoded = Message { envelope, body }.encode(self.scratch.as_mut_slice());
         let mut conn = Conn::new(peer, local.ni, ours, asked.theirs, State::Accepting, now);
         conn.agree(depth, fragments, &local.tuning);
-        conn.connect_until = now + self.config.connect_timeout();
+        conn.connect_until = now + self.connect_timeout(local.ni);
         let until = conn.connect_until;
         let id = self.add_conn(conn);
         let shape = shape(depth, fragments, local.tuning.sends(depth));

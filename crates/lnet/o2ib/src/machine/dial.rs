@@ -47,7 +47,7 @@ impl<D: Device> O2iblnd<D> {
                 self.stats.failed.add(ConnectFailure::Local);
                 continue;
             }
-            self.time_connect(id, now + self.config.connect_timeout() + RESOLVE);
+            self.time_connect(id, now + self.connect_timeout(ni) + RESOLVE);
             if let Some(peer) = self.peers.get_mut(peer) {
                 peer.dialled.push(id);
             }
@@ -114,7 +114,7 @@ impl<D: Device> O2iblnd<D> {
             conn.state = State::Connecting;
             conn.agree(parameters.queue_depth, fragments, &tuning);
         }
-        self.time_connect(id, now + self.config.connect_timeout());
+        self.time_connect(id, now + self.connect_timeout(ni.config.ni));
         let shape = shape(
             parameters.queue_depth,
             fragments,

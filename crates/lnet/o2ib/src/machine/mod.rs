@@ -193,6 +193,32 @@ impl<D: Device> O2iblnd<D> {
         Ok(())
     }
 
+    /// Returns true if the interface is one of this LND.
+    #[must_use]
+    pub fn has_ni(&self, ni: NiId) -> bool {
+        self.nis.contains_key(&ni)
+    }
+
+    /// Returns true if the message is held here until the node above resumes or cancels it.
+    #[must_use]
+    pub fn holds(&self, rx: RxId) -> bool {
+        self.held.contains_key(&rx)
+    }
+
+    /// Changes the settings of an interface that concern only what comes later: connections for a new peer, and the
+    /// timeout. Without effect if this LND does not have the interface.
+    pub fn tune(&mut self, ni: NiId, conns_per_peer: u8, timeout: Option<Duration>) {
+        if let Some(ni) = self.nis.get_mut(&ni) {
+            ni.config.tuning.conns_per_peer = conns_per_peer;
+            ni.config.tuning.timeout = timeout;
+        }
+    }
+
+    /// Sets how long a message may take from now on, on interfaces without a timeout of their own.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.config.timeout = timeout;
+    }
+
     /// Handles an event of the device. Events that name nothing are counted and ignored.
     pub fn event(&mut self, event: DeviceEvent<'_>, now: Time, upper: &mut impl Above<D>) {
         match event {
@@ -258,6 +284,12 @@ impl<D: Device> O2iblnd<D> {
         &mut self.device
     }
 
+    /// Returns the device, to look at it.
+    #[must_use]
+    pub fn driver(&self) -> &D {
+        &self.device
+    }
+
     /// Returns the connections that are not closed.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionView> {
         let open = self.conns.iter().map(|(_, conn)| conn);
@@ -278,6 +310,23 @@ impl<D: Device> O2iblnd<D> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.conns.is_empty() && self.held.is_empty() && self.gets.is_empty()
+    }
+
+    /// Returns how long a message of an interface may take.
+    fn timeout_of(&self, ni: NiId) -> Duration {
+        let own = self.nis.get(&ni).and_then(|ni| ni.config.tuning.timeout);
+        own.unwrap_or(self.config.timeout)
+    }
+
+    /// Returns how long a message on a connection may take.
+    fn timeout(&self, id: ConnId) -> Duration {
+        let ni = self.conns.get(id.0).map(|conn| conn.ni);
+        ni.map_or(self.config.timeout, |ni| self.timeout_of(ni))
+    }
+
+    /// Returns how long a connection request may take.
+    fn connect_timeout(&self, ni: NiId) -> Duration {
+        Duration::from_secs(5).max(self.timeout_of(ni) / 4)
     }
 
     /// Returns what an interface asks for and accepts.
@@ -324,7 +373,8 @@ impl<D: Device> O2iblnd<D> {
     fn arm_check(&mut self, now: Time) {
         if !self.is_checking && now != Time::ZERO {
             self.is_checking = true;
-            let pause = self.config.timeout / 4;
+            let own = self.nis.values().filter_map(|ni| ni.config.tuning.timeout);
+            let pause = own.fold(self.config.timeout, Duration::min) / 4;
             self.timers
                 .insert((now + pause.max(Duration::from_millis(1)), Timer::Check));
         }
@@ -346,10 +396,12 @@ impl<D: Device> O2iblnd<D> {
 
     /// Posts what may be posted on a connection.
     fn pump(&mut self, id: ConnId, now: Time) {
+        let timeout = self.timeout(id);
         let Some(conn) = self.conns.get_mut(id.0) else {
             return;
         };
         let mut around = Around {
+            timeout,
             device: &mut self.device,
             stats: &mut self.stats,
             config: &self.config,

@@ -263,7 +263,7 @@ impl<D: Device> O2iblnd<D> {
 
     /// Queues a message of the LND itself.
     pub(super) fn answer(&mut self, id: ConnId, task: Task, now: Time) {
-        let outgoing = Outgoing::new(task, now + self.config.timeout);
+        let outgoing = Outgoing::new(task, now + self.timeout(id));
         if let Some(conn) = self.conns.get_mut(id.0) {
             conn.queue(outgoing, &mut self.stats);
         }
@@ -306,7 +306,7 @@ impl<D: Device> O2iblnd<D> {
             self.answer(id, nak(status), now);
             return Earned::Credit;
         };
-        let deadline = now + self.config.timeout;
+        let deadline = now + self.timeout(id);
         if let Some(conn) = self.conns.get_mut(id.0) {
             // A payload is at most 1 MiB.
             let length = sink.len() as u32;
@@ -341,6 +341,7 @@ impl<D: Device> O2iblnd<D> {
         header: Header,
         now: Time,
     ) -> Result<(), CloseReason> {
+        let deadline = now + self.timeout(id);
         let conn = self.conns.get_mut(id.0).ok_or(CloseReason::Shutdown)?;
         let LnetBody::Get(get) = header.body else {
             return Err(CloseReason::UnexpectedType);
@@ -351,7 +352,6 @@ impl<D: Device> O2iblnd<D> {
         if gets.count() >= conn.depth.into() {
             return Err(CloseReason::Credits);
         }
-        let deadline = now + self.config.timeout;
         let key = conn.incoming.insert(Incoming::Get {
             cookie,
             descriptor,

@@ -37,7 +37,7 @@ impl<D: Device> O2iblnd<D> {
     fn route(&mut self, request: SendRequest<D::Source>, now: Time, upper: &mut impl Above<D>) {
         let key = self.peer_of(request.ni, request.to.nid);
         let waiting_max = self.config.limits.waiting_max;
-        let wait = self.config.connect_timeout() + WAIT_MORE;
+        let wait = self.connect_timeout(request.ni) + WAIT_MORE;
         let Some(peer) = self.peers.get_mut(key) else {
             return upper.sent(request.tx, Err(Failure::LocalError), now);
         };
@@ -68,7 +68,7 @@ impl<D: Device> O2iblnd<D> {
         upper: &mut impl Above<D>,
     ) {
         let header = request.header;
-        let deadline = request.deadline.min(now + self.config.timeout);
+        let deadline = request.deadline.min(now + self.timeout(id));
         let sink = match header.body {
             // A REPLY through a router is a message of its own.
             Body::Get(get)
@@ -134,7 +134,7 @@ impl<D: Device> O2iblnd<D> {
             return self.route(request, now, upper);
         };
         let length = request.header.payload_length;
-        let mut outgoing = Outgoing::new(Task::Noop, now + self.config.timeout);
+        let mut outgoing = Outgoing::new(Task::Noop, now + self.timeout(id));
         outgoing.owner = Some(request.tx);
         let planned = match &request.payload {
             Some(payload) if length > 0 => match self.device.map_source(id, payload) {

@@ -75,7 +75,7 @@ impl Owner {
     }
 
     /// Returns the memory of this descriptor.
-    pub(in crate::traffic) fn place(self, md: MdHandle) -> Place {
+    pub(crate) fn place(self, md: MdHandle) -> Place {
         self.buffer().map_or(Place::Md(md), Place::Core)
     }
 
