@@ -311,7 +311,10 @@ impl Engine {
     /// Returns the bytes of memory that RDMA devices have pinned.
     #[must_use]
     pub fn pinned_bytes(&self) -> usize {
-        self.stack.rdma.as_ref().map_or(0, |rdma| rdma.devices().pinned())
+        self.stack
+            .rdma
+            .as_ref()
+            .map_or(0, |rdma| rdma.devices().pinned())
     }
 
     /// Returns the number of events lost because a program did not take them from its queue.

@@ -78,7 +78,7 @@ enum Pause {
 
 /// The outcome of attempting the ready operations.
 enum Tried {
-    /// At least one completed.
+    /// At least one completed, here or meanwhile in another thread.
     Completed,
     /// All attempts were rejected.
     Rejected,
@@ -262,7 +262,12 @@ impl Client {
             for _ in 0..count {
                 let mut state = self.lock();
                 let Some(op) = state.queue.begin(key) else {
-                    elsewhere.get_or_insert(state.progress());
+                    if state.queue.has(key) {
+                        elsewhere.get_or_insert(state.progress());
+                    } else {
+                        // Another thread has completed what was ready: the answer is out of date.
+                        completed = true;
+                    }
                     break;
                 };
                 drop(state);

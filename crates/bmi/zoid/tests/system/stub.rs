@@ -24,6 +24,8 @@ pub(crate) enum Reply {
     Message(Vec<u8>),
     /// The number of ready operations of each entry.
     Ready(Vec<u32>),
+    /// The same, said after the next test for which nothing is ready.
+    ReadyLater(Vec<u32>),
     /// The connection is closed.
     Hangup,
 }
@@ -90,6 +92,7 @@ fn serve(
     seen: &Mutex<Seen>,
     mut script: impl FnMut(&Call) -> Reply,
 ) -> std::io::Result<()> {
+    let mut later = None;
     loop {
         let (header, body) = read(stream)?;
         let frame = Frame::decode(&header, &body).unwrap();
@@ -113,6 +116,14 @@ fn serve(
         seen.lock().unwrap().calls.push(call.clone());
         match script(&call) {
             Reply::Hangup => return Ok(()),
+            Reply::ReadyLater(counts) => later = Some((header.request, call, counts)),
+            Reply::Ready(counts) => {
+                let is_idle = counts.iter().all(|count| *count == 0);
+                answer(stream, header.request, &call, total, Reply::Ready(counts))?;
+                if let Some((request, call, counts)) = later.take_if(|_| is_idle) {
+                    answer(stream, request, &call, 0, Reply::Ready(counts))?;
+                }
+            }
             reply => answer(stream, header.request, &call, total, reply)?,
         }
     }

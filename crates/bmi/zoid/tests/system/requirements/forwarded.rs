@@ -1,5 +1,6 @@
 //! Requirements about the three forwarded calls, tested with a scripted daemon.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use bmi::{Buffer, Error};
@@ -123,6 +124,49 @@ fn r37_r38_a_cancelled_operation_is_not_asked_for_and_shifts_nothing() {
     let calls = stub.calls();
     let mut tests = calls.iter().filter(|call| matches!(call, Call::Test(_)));
     assert_eq!(tests.next_back(), Some(&Call::Test(vec![recv(2), recv(3)])));
+}
+
+/// The answer to a test names an operation that another thread has completed meanwhile. The test asks for the others
+/// again.
+#[test]
+fn r11_a_test_whose_answer_is_out_of_date_asks_again() {
+    let (asks, asked) = mpsc::channel();
+    let mut has_asked = false;
+    let stub = Stub::new(move |call| match call {
+        Call::Test(entries) if entries.len() == 3 => {
+            has_asked = true;
+            asks.send(()).unwrap();
+            Reply::ReadyLater(vec![1, 0, 0])
+        }
+        Call::Test(entries) if entries.len() == 2 => Reply::Ready(vec![1, 0]),
+        Call::Test(entries) => {
+            let is_first = matches!(entries[..], [TestEntry::Recv { tag: 1, .. }]);
+            Reply::Ready(vec![u32::from(is_first)])
+        }
+        Call::Receive { .. } if has_asked => Reply::Message(pattern(8)),
+        _ => Reply::Refused(Status::NONE),
+    });
+    let client = stub.client();
+    let (bmi, peer) = (&client.bmi, client.peer);
+    let other = bmi.open_context().unwrap();
+    let [ends, waits] = [1, 3].map(|tag| {
+        pending(
+            bmi.post_receive(other, peer, vec![0; 8], bmi::Tag(tag), 0)
+                .unwrap(),
+        )
+    });
+    let asks_again = pending(client.receive_into(2, 8));
+    let began = Instant::now();
+    let found = std::thread::scope(|scope| {
+        let found = scope.spawn(|| bmi.test_context(client.context, 2, LIMIT).unwrap());
+        asked.recv().unwrap();
+        assert_eq!(bmi.test(ends, LIMIT).unwrap().unwrap().result, Ok(8));
+        assert!(bmi.test(waits, Duration::ZERO).unwrap().is_none());
+        found.join().unwrap()
+    });
+    let found: Vec<_> = found.iter().map(|done| (done.op, done.result)).collect();
+    assert_eq!(found, [(asks_again, Ok(8))]);
+    assert!(began.elapsed() < LIMIT, "the test slept until its end");
 }
 
 #[test]
