@@ -59,6 +59,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             "e-errors-help: lnetctl peer add --nid 10.1.0.[61-63]@tcp",
             "e-errors-help: lnetctl peer del --prim_nid 10.1.0.250@tcp",
             "e-errors-help: lnetctl net add --net tcp --if eth9",
+            "e-errors-help: lnetctl net add --net o2ib --if eth0",
             "f-udsp: lnetctl udsp add --dst fd00:a::2@tcp --priority 0",
             "e-show-export: lnetctl set health_sensitivity 2000",
             "e-show-export: lnetctl set retry_count -1",
