@@ -166,6 +166,11 @@ impl ExportArgs {
         Ok(Arc::new(ReplyLog::open(state, &export, entropy)?))
     }
 
+    /// Returns true if operations run with identities other than that of this process.
+    pub(super) fn acts_as_callers(&self) -> bool {
+        matches!(self.identity(), Identity::Caller { .. })
+    }
+
     fn identity(&self) -> Identity {
         let is_root = nix::unistd::geteuid().is_root();
         let default = if is_root { Who::Caller } else { Who::Server };

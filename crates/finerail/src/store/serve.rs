@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use lnet_node::NodeOptions;
 use lnet_noded::{Service, ServiceMetric};
 use lnet_rpc::{Entropy, Server, ServerNumbers, ServerOptions};
 
@@ -161,7 +162,11 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let signals = StopSignals::register()?;
     let entropy = || Entropy::from_system().context("cannot read random numbers");
     let gateway = args.export.open(&entropy()?)?;
-    let managed = lnet_noded::start(&config, args.service.on(args.transport.options()))
+    let options = NodeOptions {
+        callers_act_as_others: args.export.acts_as_callers(),
+        ..args.transport.options()
+    };
+    let managed = lnet_noded::start(&config, args.service.on(options))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let options = ServerOptions {

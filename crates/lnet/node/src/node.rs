@@ -118,6 +118,7 @@ pub(crate) struct Shared {
     clock: Clock,
     progress: Progress,
     spin: Duration,
+    callers_act_as_others: bool,
     alarm: Alarm,
     /// The number of calls since the last flush, if callers drive.
     deferred: AtomicU32,
@@ -232,6 +233,7 @@ impl Node {
             clock,
             progress: options.progress,
             spin: options.spin,
+            callers_act_as_others: options.callers_act_as_others,
             alarm: Alarm::new(),
             deferred: AtomicU32::new(0),
             taken: AtomicU32::new(0),
@@ -436,6 +438,14 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         let result = call(&mut engine, now);
+        if self.leaves_work_to_node(&engine) {
+            let must_wake = self.alarm.is_set();
+            drop(engine);
+            if must_wake {
+                self.wake();
+            }
+            return result;
+        }
         let mut more = engine.stack.decide(now);
         if self.may_defer() {
             return result;
@@ -461,6 +471,11 @@ impl Shared {
             self.wake();
         }
         result
+    }
+
+    /// Decides whether the node's own threads carry out what a call causes, because an RDMA device may refuse the caller.
+    fn leaves_work_to_node(&self, engine: &Engine) -> bool {
+        self.callers_act_as_others && !self.is_driven_by_callers() && engine.stack.rdma.is_some()
     }
 
     /// Decides whether the messages of a call may stay queued until the caller waits, so that several messages leave

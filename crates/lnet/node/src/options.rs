@@ -60,6 +60,10 @@ pub struct NodeOptions {
     pub buffers: RouterBuffers,
     /// Forward messages between nets.
     pub routing: bool,
+    /// Threads of this program act as other users now and then (`setfsuid(2)`), and call this node. An RDMA device
+    /// refuses such a thread for good: "changed security contexts after opening file descriptor". On a node with an
+    /// o2ib network, the node's own threads then carry out what calls cause, which costs each call a wake-up.
+    pub callers_act_as_others: bool,
 }
 
 impl NodeOptions {
@@ -105,6 +109,7 @@ impl Default for NodeOptions {
             globals: Globals::default(),
             buffers: RouterBuffers::default(),
             routing: false,
+            callers_act_as_others: false,
         }
     }
 }

@@ -418,6 +418,7 @@ fn readable(name: u64) -> EpollEvent {
 }
 
 fn failed(error: &io::Error) -> DeviceError {
+    debug!(%error, "an RDMA device refused a call");
     DeviceError(error.to_string())
 }
 
