@@ -327,9 +327,10 @@ fn areas(machine: &Machine, study: &Study) -> Markup {
     html! {
         div.panel.scroll.tall {
             table {
-                thead { tr { @for name in ["area", "clients", "routers", "primaries, with the nets and clients of each"] {
-                    th scope="col" { (name) }
-                } } }
+                thead { tr {
+                    @for name in ["area", "clients", "routers"] { th scope="col" { (name) } }
+                    th.name scope="col" { "primaries, with the nets and clients of each" }
+                } }
                 tbody {
                     @for area in shown {
                         @let (count, names) = primaries_of(machine, area);
@@ -391,19 +392,22 @@ fn links(machine: &Machine, study: &Study) -> Markup {
                     @if hottest.iter().any(|link| link.ends.grid.is_some()) { " The pictures of the machine show where they are." } }
                 div.panel.scroll { table {
                     thead { tr {
-                        @for name in ["traffic", "from", "to", "units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
+                        @for name in ["traffic", "from", "to"] { th.name scope="col" { (name) } }
+                        @for name in ["units", "GB/s", "units per GB/s"] { th scope="col" { (name) } }
                     } }
                     tbody { @for link in &hottest { tr {
-                        td { (link.traffic) } td { (link.ends.from) " " (link.ends.axis) } td { (link.ends.to) }
+                        td { (link.traffic) } td.name { (link.ends.from) " " (link.ends.axis) } td.name { (link.ends.to) }
                         td { (in_digits(link.load)) } td { (link.capacity) }
                         td { (in_digits(link.load / link.capacity)) }
                     } } }
                 } }
             }
-            p {
-                "Of all bytes " (format!("{:.1}", crossing.plan * 100.0))
-                " % cross from one leaf switch to another, because every router is on the net of its server; without "
-                "fine-grained routing it would be " (format!("{:.1}", crossing.flat * 100.0)) " %."
+            @if machine.data_nets().count() > 1 {
+                p {
+                    "If each net of the servers is one leaf switch, " (format!("{:.1}", crossing.plan * 100.0))
+                    " % of all bytes cross from one of these switches to another, because every router is on the net of "
+                    "its server; without fine-grained routing it would be " (format!("{:.1}", crossing.flat * 100.0)) " %."
+                }
             }
         }
     }
