@@ -438,20 +438,15 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         let result = call(&mut engine, now);
-        if self.leaves_work_to_node(&engine) {
-            let must_wake = self.alarm.is_set();
-            drop(engine);
-            if must_wake {
-                self.wake();
-            }
-            return result;
-        }
-        let mut more = engine.stack.decide(now);
+        // An RDMA device may refuse the caller.
+        let is_left = self.callers_act_as_others && engine.stack.rdma.is_some();
+        let mut more = is_left || engine.stack.decide(now);
         if self.may_defer() {
             return result;
         }
         self.deferred.store(0, Ordering::Relaxed);
-        for _ in 0..JOBS_PER_CALL {
+        let jobs = if is_left { 0 } else { JOBS_PER_CALL };
+        for _ in 0..jobs {
             let Some(mut job) = engine.stack.lnd.next_write() else {
                 break;
             };
@@ -471,11 +466,6 @@ impl Shared {
             self.wake();
         }
         result
-    }
-
-    /// Decides whether the node's own threads carry out what a call causes, because an RDMA device may refuse the caller.
-    fn leaves_work_to_node(&self, engine: &Engine) -> bool {
-        self.callers_act_as_others && !self.is_driven_by_callers() && engine.stack.rdma.is_some()
     }
 
     /// Decides whether the messages of a call may stay queued until the caller waits, so that several messages leave

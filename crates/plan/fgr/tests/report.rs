@@ -186,11 +186,11 @@ fn hot_links_of_a_torus_have_names_at_both_ends() {
             .next()
             .unwrap();
         for row in links.split("<tr>").skip(2) {
-            let ends = ["+</td><td>c", "-</td><td>c"];
+            let ends = ["+</td><td class=\"name\">c", "-</td><td class=\"name\">c"];
             assert!(ends.iter().any(|end| row.contains(end)), "{row}");
             assert!(row.matches("(").count() == 2, "{row}");
         }
-        assert!(links.contains("Z+</td><td>c"), "{links}");
+        assert!(links.contains("Z+</td><td class=\"name\">c"), "{links}");
     }
 }
 

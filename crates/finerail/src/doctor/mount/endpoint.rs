@@ -42,6 +42,9 @@ pub(super) struct Endpoint {
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
 const ROOM: usize = 16 << 10;
 
+/// The shortest time in which a ping can say something about its target: connections take a few round trips.
+const PING_MIN: Duration = Duration::from_millis(10);
+
 /// The replies that may come to one request before the first is read: early ones, and the final one.
 const REPLIES: usize = 4;
 
@@ -188,7 +191,7 @@ impl Endpoint {
     pub(super) fn ping(&self, nid: Nid, turns: usize) -> Answer {
         let turns = u32::try_from(turns).unwrap_or(u32::MAX).max(1);
         let limit = self.limits.connect.min(self.limits.whole / 2 / turns);
-        if self.left() < limit {
+        if self.left() < limit || limit < PING_MIN {
             return Answer::NotAsked;
         }
         match self.node.ping(nid, None, limit) {
