@@ -68,10 +68,10 @@ fn put_ack(pair: &mut Pair) {
 
 // A PUT of 64 bytes without ACK, up to its SEND event.
 #[library_benchmark]
-#[bench::one(args = (Plain, 1), setup = idle, config = limit(6874))]
-#[bench::batch(args = (Plain, BATCH), setup = idle, config = limit(193_429))]
-#[bench::crowded_one(args = (Crowded, 1), setup = idle, config = limit(7437))]
-#[bench::crowded_batch(args = (Crowded, BATCH), setup = idle, config = limit(191_751))]
+#[bench::one(args = (Plain, 1), setup = idle, config = limit(6354))]
+#[bench::batch(args = (Plain, BATCH), setup = idle, config = limit(164_737))]
+#[bench::crowded_one(args = (Crowded, 1), setup = idle, config = limit(7910))]
+#[bench::crowded_batch(args = (Crowded, BATCH), setup = idle, config = limit(202_887))]
 fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
     for _ in 0..count {
         put(&mut pair);
@@ -87,10 +87,10 @@ fn idle(setting: Setting, count: usize) -> (Box<Pair>, usize) {
 
 // The same PUT at its target, up to the PUT event.
 #[library_benchmark]
-#[bench::one(args = (Plain, put, 1), setup = asked, config = limit(5790))]
-#[bench::batch(args = (Plain, put, BATCH), setup = asked, config = limit(130_363))]
-#[bench::crowded_one(args = (Crowded, put, 1), setup = asked, config = limit(6000))]
-#[bench::crowded_batch(args = (Crowded, put, BATCH), setup = asked, config = limit(120_005))]
+#[bench::one(args = (Plain, put, 1), setup = asked, config = limit(5535))]
+#[bench::batch(args = (Plain, put, BATCH), setup = asked, config = limit(117_560))]
+#[bench::crowded_one(args = (Crowded, put, 1), setup = asked, config = limit(5643))]
+#[bench::crowded_batch(args = (Crowded, put, BATCH), setup = asked, config = limit(124_372))]
 fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
@@ -99,8 +99,8 @@ fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A PUT with ACK at its initiator: the request, and then the ACK.
 #[library_benchmark]
-#[bench::request(args = (Plain, put_ack, 1), setup = begun, config = limit(4307))]
-#[bench::ack(args = (Plain, put_ack, 1), setup = answered, config = limit(5708))]
+#[bench::request(args = (Plain, put_ack, 1), setup = begun, config = limit(4460))]
+#[bench::ack(args = (Plain, put_ack, 1), setup = answered, config = limit(5492))]
 fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     assert!(pair.initiator.events() > 0);
@@ -109,8 +109,8 @@ fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A GET of 4 KiB at its initiator: the request, and then the REPLY.
 #[library_benchmark]
-#[bench::request(args = (Plain, Pair::get, 1), setup = begun, config = limit(3953))]
-#[bench::reply(args = (Plain, Pair::get, 1), setup = answered, config = limit(6776))]
+#[bench::request(args = (Plain, Pair::get, 1), setup = begun, config = limit(4092))]
+#[bench::reply(args = (Plain, Pair::get, 1), setup = answered, config = limit(6553))]
 fn get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     pair
@@ -118,7 +118,7 @@ fn get(mut pair: Box<Pair>) -> Box<Pair> {
 
 // The same GET at its target.
 #[library_benchmark]
-#[bench::one(args = (Plain, Pair::get, 1), setup = asked, config = limit(15_150))]
+#[bench::one(args = (Plain, Pair::get, 1), setup = asked, config = limit(10_465))]
 fn answer_get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
