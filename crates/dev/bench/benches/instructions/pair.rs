@@ -1,4 +1,4 @@
-//! Two nodes with connections between them, driven by one thread.
+//! Nodes with connections between them, driven by one thread.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -16,11 +16,11 @@ use lnet_types::{Nid, ProcessId, Time};
 use crate::memory::Memory;
 
 const PORTAL: u32 = 30;
-const NOW: Time = Time::from_secs(1000);
+pub(crate) const NOW: Time = Time::from_secs(1000);
 
 /// The events of a node's programs.
 #[derive(Default)]
-struct Events(Rc<RefCell<Vec<NodeEvent>>>);
+pub(crate) struct Events(Rc<RefCell<Vec<NodeEvent>>>);
 
 impl EventSink for Events {
     fn push(&self, event: NodeEvent) -> bool {
@@ -40,35 +40,32 @@ pub(crate) enum Setting {
 
 /// A node.
 pub(crate) struct Node {
-    stack: Stack<Memory, Events>,
+    pub(crate) stack: Stack<Memory, Events>,
     addresses: Vec<IpAddr>,
-    id: ProcessId,
+    pub(crate) id: ProcessId,
     network: Memory,
     staging: Staging,
     events: Rc<RefCell<Vec<NodeEvent>>>,
 }
 
 impl Node {
-    /// Makes a node with an interface for each of these numbers, which end its addresses.
-    fn new(numbers: &[u8], network: &Memory, setting: Setting) -> Self {
-        let number = numbers[0];
-        let addresses: Vec<_> = numbers
-            .iter()
-            .map(|&last| IpAddr::from([10, 0, 0, last]))
-            .collect();
-        let nids: Vec<_> = addresses
-            .iter()
-            .map(|&ip| Nid::from_ip("tcp".parse().unwrap(), ip))
-            .collect();
+    /// Makes a node with these interfaces. With several nets it is a router.
+    pub(crate) fn new(number: u8, nids: &[&str], network: &Memory, setting: Setting) -> Self {
+        let nids: Vec<Nid> = nids.iter().map(|nid| nid.parse().unwrap()).collect();
         let config = CoreConfig {
             entropy: Entropy::from_seed(number.into()),
             seed: number.into(),
             globals: Globals {
                 discovery: setting == Setting::Crowded,
+                check_routers_before_use: false,
                 ..Globals::default()
             },
-            buffers: RouterBuffers::default(),
-            routing: false,
+            buffers: RouterBuffers {
+                tiny: 64,
+                small: 64,
+                large: 1,
+            },
+            routing: nids.iter().any(|nid| nid.net() != nids[0].net()),
             pid: ProcessId::LUSTRE_PID,
         };
         let mut core = Core::new(config, NOW);
@@ -95,7 +92,7 @@ impl Node {
         let events = Rc::default();
         Self {
             stack: Stack::new(lnd, core),
-            addresses,
+            addresses: nids.iter().filter_map(|nid| nid.ip()).collect(),
             id: ProcessId::lustre(nids[0]),
             network: network.clone(),
             staging: Staging::default(),
@@ -107,15 +104,15 @@ impl Node {
         Registered::new(memory, Events(Rc::clone(&self.events)).into())
     }
 
-    fn bind(&mut self, memory: Lent) -> MdHandle {
+    pub(crate) fn bind(&mut self, memory: Lent) -> MdHandle {
         let md = md(&memory, MdOptions::empty());
         let lent = self.lent(memory);
         self.stack.bind(md, lent).unwrap()
     }
 
-    fn attach(&mut self, memory: Lent, bits: u64, options: MdOptions) {
+    pub(crate) fn attach(&mut self, memory: Lent, portal: u32, bits: u64, options: MdOptions) {
         let entry = MeSpec {
-            portal: PORTAL,
+            portal,
             match_id: ProcessId::ANY,
             match_bits: bits,
             ignore_bits: 0,
@@ -149,7 +146,7 @@ impl Node {
         self.events.borrow().len()
     }
 
-    fn forget_events(&self) {
+    pub(crate) fn forget_events(&self) {
         self.events.borrow_mut().clear();
     }
 }
@@ -195,16 +192,27 @@ impl Pair {
     /// bench that takes and returns the pair does not count its copies.
     pub(crate) fn warm(setting: Setting) -> Box<Self> {
         let network = Memory::default();
-        let numbers: &[u8] = match setting {
-            Setting::Plain => &[2],
-            Setting::Crowded => &[2, 3, 4, 5],
+        let all = [
+            "10.0.0.2@tcp",
+            "10.0.0.3@tcp",
+            "10.0.0.4@tcp",
+            "10.0.0.5@tcp",
+        ];
+        let nids = match setting {
+            Setting::Plain => &all[..1],
+            Setting::Crowded => &all,
         };
-        let mut initiator = Node::new(&[1], &network, setting);
-        let mut target = Node::new(numbers, &network, setting);
+        let mut initiator = Node::new(1, &["10.0.0.1@tcp"], &network, setting);
+        let mut target = Node::new(2, nids, &network, setting);
         let source = initiator.bind(Lent::Source(vec![7; 64].into()));
         let sink = initiator.bind(Lent::Sink(vec![0; 4096]));
-        target.attach(Lent::Sink(vec![0; 64]), 1, MdOptions::OP_PUT);
-        target.attach(Lent::Source(vec![9; 4096].into()), 2, MdOptions::OP_GET);
+        target.attach(Lent::Sink(vec![0; 64]), PORTAL, 1, MdOptions::OP_PUT);
+        target.attach(
+            Lent::Source(vec![9; 4096].into()),
+            PORTAL,
+            2,
+            MdOptions::OP_GET,
+        );
         let mut pair = Box::new(Self {
             initiator,
             target,

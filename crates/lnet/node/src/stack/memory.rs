@@ -373,29 +373,23 @@ impl<Q> MemoryTable<Q> {
 
     /// Copies the first bytes of forwarded payload; none if the payload is in a pipe.
     pub(crate) fn router_head(&mut self, buffer: RouterBuffer, len: usize, head: &mut Vec<u8>) {
-        head.clear();
         let mut side = self.router.sides.side(buffer);
-        if side.as_mut().is_some_and(|side| side.pipe.held() > 0) {
-            return;
-        }
-        if let Some(memory) = self.router.buffer(buffer) {
-            head.resize(len, 0);
-            let copied = memory.copy_out(head);
-            head.truncate(copied);
+        let is_in_pipe = side.as_mut().is_some_and(|side| side.pipe.held() > 0);
+        match self.router.buffer(buffer) {
+            Some(memory) if !is_in_pipe => fill(head, len, |head| memory.copy_out(head)),
+            _ => head.clear(),
         }
     }
 
     /// Copies bytes of a descriptor; none if it has no such bytes.
     pub(crate) fn md_head(&self, md: MdHandle, range: Range<usize>, head: &mut Vec<u8>) {
-        head.clear();
         match self.source(md, range) {
-            Some(Source::Shared(bytes)) => head.extend_from_slice(&bytes),
-            Some(Source::Span(span)) => {
-                head.resize(span.len(), 0);
-                let copied = span.copy_out(head);
-                head.truncate(copied);
+            Some(Source::Shared(bytes)) => {
+                head.clear();
+                head.extend_from_slice(&bytes);
             }
-            Some(Source::Pipe(..)) | None => {}
+            Some(Source::Span(span)) => fill(head, span.len(), |head| span.copy_out(head)),
+            Some(Source::Pipe(..)) | None => head.clear(),
         }
     }
 
@@ -534,6 +528,13 @@ impl RouterMemory {
         }
         pool.get_mut(index)
     }
+}
+
+/// Fills a vector with what is copied into at most `len` bytes. Only bytes that it did not have before are cleared first.
+fn fill(head: &mut Vec<u8>, len: usize, copy: impl FnOnce(&mut [u8]) -> usize) {
+    head.resize(len, 0);
+    let copied = copy(head);
+    head.truncate(copied);
 }
 
 #[cfg(test)]
