@@ -126,6 +126,11 @@ impl<'s> Model<'s> {
                     continue;
                 }
                 heard.insert((owner, near));
+                // A router of `design` counts what its gateways answer as pings from their net. [GATE-37]
+                let profile = member.document.globals.profile.unwrap_or_default();
+                if member.is_router() && !profile.is_lustre() {
+                    heard.insert((at, near));
+                }
                 let Some(router) = self.member(owner).filter(|one| one.discovers()) else {
                     continue;
                 };
@@ -403,6 +408,10 @@ impl<'s> Model<'s> {
                 hop
             })));
         }
+        // [MSG-11]
+        if !leg.gateways.is_empty() && hop.net() == leg.source.net() {
+            return done(Err(Trouble::Turned(at, hop.net())));
+        }
         if hop == leg.destination {
             return self.arrive(leg, next, way).into_iter().for_each(done);
         }
@@ -472,6 +481,9 @@ impl<'s> Model<'s> {
             match (down, self.owners.get(&hop).copied()) {
                 (Some(nid), _) => outcomes.push(Err(Trouble::NidDown(nid))),
                 (None, None) => outcomes.push(Err(Trouble::NobodyHas(hop))),
+                (None, Some(_)) if hop.net() == leg.source.net() => {
+                    outcomes.push(Err(Trouble::Turned(gateway, hop.net())));
+                }
                 (None, Some(next)) if hop == leg.destination => {
                     outcomes.push(self.takes(next, way.source, leg.source.net(), &leg));
                 }

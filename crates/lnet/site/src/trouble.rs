@@ -23,6 +23,9 @@ pub enum Trouble {
     FarSideQuiet(usize, Net),
     /// Gateways forward the message in a circle, or through more gateways than are followed.
     Loop(usize),
+    /// The gateway forwards the message onto the net from which it came. The next node drops the message, because its
+    /// sender is another node of that net.
+    Turned(usize, Net),
     /// No node has the NID.
     NobodyHas(Nid),
     /// The interface of this NID does not work.
@@ -43,6 +46,7 @@ impl Trouble {
             | Self::FarSideDown(at, _)
             | Self::FarSideQuiet(at, _)
             | Self::Loop(at)
+            | Self::Turned(at, _)
             | Self::Dropped(at, ..) => Some(*at),
             Self::Answer(why) => why.member(),
             Self::GatewayUnknown(_)
@@ -77,6 +81,10 @@ impl Trouble {
             ),
             Self::Loop(at) => format!(
                 "{} sends the message back, or the path has too many hops",
+                name(*at)
+            ),
+            Self::Turned(at, net) => format!(
+                "{} sends the message back onto {net}, from which it came, and the next node drops it",
                 name(*at)
             ),
             Self::NobodyHas(nid) => format!("no node of the files has {nid}"),

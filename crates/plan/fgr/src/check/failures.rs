@@ -185,6 +185,7 @@ impl Tally {
 pub(super) fn failures(index: &Index<'_>, pair: &Conversation<'_>) -> Vec<(Failure, State)> {
     let mut numbers = index.on_the_way(pair.client, pair.net);
     numbers.append(&mut index.on_the_way(pair.server, pair.session));
+    numbers.append(&mut index.only_pingers_of(&numbers));
     let mut found = Vec::new();
     let mut blades: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for router in index.routers(&numbers) {

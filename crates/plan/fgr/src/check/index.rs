@@ -181,6 +181,24 @@ impl<'a> Index<'a> {
                 pingers.by_ends |= own.is_empty();
                 pingers.is_early |= class.role != NodeRole::Client;
             }
+            self.add_answers(&own, route.gateway, class);
+        }
+    }
+
+    /// A router of `design` counts what its gateways answer as pings from their nets.
+    // [GATE-37]
+    fn add_answers(&mut self, routers: &BTreeSet<usize>, gateway: Nid, class: &Class) {
+        let profile = class.config.globals.profile.unwrap_or_default();
+        let Some(&answering) = self.by_nid.get(&gateway).filter(|_| !profile.is_lustre()) else {
+            return;
+        };
+        for &router in routers.iter().filter(|&&router| router != answering) {
+            let nids = self.nodes[router].nids.iter();
+            for &nid in nids.filter(|nid| nid.net() == gateway.net()) {
+                let pingers = self.pinged.entry(nid).or_default();
+                pingers.routers.insert(answering);
+                pingers.is_early = true;
+            }
         }
     }
 
@@ -245,6 +263,14 @@ impl<'a> Index<'a> {
             }
         }
         found
+    }
+
+    /// Returns the routers whose pings alone keep interfaces of these routers from counting as down.
+    pub(super) fn only_pingers_of(&self, numbers: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let nids = self.routers(numbers).flat_map(|router| &router.nids);
+        let pingers = nids.filter_map(|nid| self.pinged.get(nid));
+        let alone = pingers.filter(|pingers| !pingers.by_ends);
+        alone.flat_map(|pingers| &pingers.routers).copied().collect()
     }
 
     /// Returns the routers by which a party has routes to a net.

@@ -285,6 +285,15 @@ pub enum Loss {
         /// The router.
         router: String,
     },
+    /// A router of a chain sends messages back onto the net from which they came. The next node drops them, because
+    /// their sender is another node of that net.
+    #[error("{router} sends them back onto {net}, from which they came, and the next node drops them")]
+    Turned {
+        /// The router.
+        router: String,
+        /// The net.
+        net: Net,
+    },
     /// The response is lost on its way back through a chain.
     #[error("of the responses: {0}")]
     Answer(Box<Self>),

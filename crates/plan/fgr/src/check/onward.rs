@@ -23,6 +23,8 @@ const HOPS_MAX: usize = 16;
 pub(super) struct Trip<'a> {
     /// The receiver.
     pub(super) to: &'a Party<'a>,
+    /// The net of the sender.
+    pub(super) origin: Net,
     /// The net of the receiver.
     pub(super) target: Net,
     /// What the routers believe to be down.
@@ -93,6 +95,7 @@ impl Walk<'_> {
         self.journey.crossed.insert(number);
         let Trip {
             to,
+            origin,
             target,
             view,
             real,
@@ -121,7 +124,12 @@ impl Walk<'_> {
         self.path.push(number);
         for gateway in gateways {
             let next = index.router(gateway);
-            if !index.is_router_on(number, gateway.net(), real) {
+            if gateway.net() == origin {
+                self.lose(Loss::Turned {
+                    router: name(),
+                    net: origin,
+                });
+            } else if !index.is_router_on(number, gateway.net(), real) {
                 self.lose(Loss::NotForwarded { router: name() });
             } else if let Some(next) = next {
                 match index.takes(party.class, gateway, real) {

@@ -97,6 +97,7 @@ impl Conversation<'_> {
         }
         let trip = Trip {
             to,
+            origin: session,
             target,
             view,
             real,
@@ -130,10 +131,11 @@ impl Conversation<'_> {
         direction: Direction,
         passages: &Passages,
     ) -> BTreeSet<usize> {
-        let (_, to, target, _, _) = self.ends(direction);
+        let (_, to, target, origin, _) = self.ends(direction);
         let calm = State::default();
         let trip = Trip {
             to,
+            origin,
             target,
             view: &calm,
             real: &calm,
@@ -155,11 +157,13 @@ fn onward(
     origin: Net,
     (from, trip): (&Party<'_>, Trip<'_>),
 ) -> Option<Loss> {
+    let trip = Trip { origin, ..trip };
     let there = Journey::follow(index, trip, firsts);
     let mut last = there.last.iter().map(|&last| index.numbered(last));
     let undelivered = || last.find_map(|last| delivered(index, last, trip, origin));
     let back = Trip {
         to: from,
+        origin: trip.target,
         target: origin,
         ..trip
     };
