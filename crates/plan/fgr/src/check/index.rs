@@ -270,7 +270,10 @@ impl<'a> Index<'a> {
         let nids = self.routers(numbers).flat_map(|router| &router.nids);
         let pingers = nids.filter_map(|nid| self.pinged.get(nid));
         let alone = pingers.filter(|pingers| !pingers.by_ends);
-        alone.flat_map(|pingers| &pingers.routers).copied().collect()
+        alone
+            .flat_map(|pingers| &pingers.routers)
+            .copied()
+            .collect()
     }
 
     /// Returns the routers by which a party has routes to a net.

@@ -287,7 +287,9 @@ pub enum Loss {
     },
     /// A router of a chain sends messages back onto the net from which they came. The next node drops them, because
     /// their sender is another node of that net.
-    #[error("{router} sends them back onto {net}, from which they came, and the next node drops them")]
+    #[error(
+        "{router} sends them back onto {net}, from which they came, and the next node drops them"
+    )]
     Turned {
         /// The router.
         router: String,
