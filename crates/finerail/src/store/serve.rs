@@ -162,11 +162,11 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let signals = StopSignals::register()?;
     let entropy = || Entropy::from_system().context("cannot read random numbers");
     let gateway = args.export.open(&entropy()?)?;
-    let options = NodeOptions {
+    let node_options = NodeOptions {
         callers_act_as_others: args.export.acts_as_callers(),
         ..args.transport.options()
     };
-    let managed = lnet_noded::start(&config, args.service.on(options))
+    let managed = lnet_noded::start(&config, args.service.on(node_options))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();
     let options = ServerOptions {

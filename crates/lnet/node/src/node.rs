@@ -438,8 +438,10 @@ impl Shared {
         let mut engine = self.engine();
         let now = engine.now();
         let result = call(&mut engine, now);
-        // An RDMA device may refuse the caller.
-        let is_left = self.callers_act_as_others && engine.stack.rdma.is_some();
+        // The kernel may refuse RDMA calls of this thread.
+        let is_left = self.callers_act_as_others
+            && !self.is_driven_by_callers()
+            && engine.stack.rdma.is_some();
         let mut more = is_left || engine.stack.decide(now);
         if self.may_defer() {
             return result;

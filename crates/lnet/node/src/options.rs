@@ -60,9 +60,10 @@ pub struct NodeOptions {
     pub buffers: RouterBuffers,
     /// Forward messages between nets.
     pub routing: bool,
-    /// Threads of this program act as other users now and then (`setfsuid(2)`), and call this node. An RDMA device
-    /// refuses such a thread for good: "changed security contexts after opening file descriptor". On a node with an
-    /// o2ib network, the node's own threads then carry out what calls cause, which costs each call a wake-up.
+    /// Threads of this program that call this node act as other users now and then (`setfsuid(2)`). The kernel refuses
+    /// RDMA calls of a thread whose credentials were ever changed. If this is set and the node has an o2ib network, the
+    /// node's own threads carry out what calls cause, and each call wakes the node. Without effect under
+    /// [`Progress::Caller`].
     pub callers_act_as_others: bool,
 }
 

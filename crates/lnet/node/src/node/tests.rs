@@ -171,7 +171,8 @@ fn the_tap_forgets_a_held_message_that_is_dropped() {
     drop(sender);
 }
 
-/// Nothing is read of the connection that a held message came by. Its end is seen by the end of the others.
+/// A node reads nothing from the connection by which a held message came. The node notices that the peer has gone when
+/// the peer's other connections end.
 #[test]
 fn the_tap_forgets_a_held_message_whose_connection_ends() {
     let [sender, holder] = holding();
