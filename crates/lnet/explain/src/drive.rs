@@ -6,7 +6,7 @@ use lnet_core::{
     StateError, Transmit,
 };
 use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::Body;
+use lnet_wire::{Body, LNET_PORTAL};
 
 use crate::Question;
 use crate::explanation::Path;
@@ -49,10 +49,18 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    /// Returns the same core for messages that do not pin the peer to a local NI. Forwarded messages of other nodes
-    /// are such messages.
-    pub(crate) fn unpinned(self) -> Self {
-        Self { portal: 0, ..self }
+    /// Returns a core in the same state whose messages are treated as those of other nodes: no peer has seen an
+    /// interface of this node, from which the next message would have to leave.
+    pub(crate) fn unpinned(self) -> Result<Self, StateError> {
+        let mut state = self.core.selection_state();
+        for peer_ni in &mut state.peer_nis {
+            peer_ni.pinned = None;
+        }
+        Ok(Self {
+            core: Core::from_selection_state(&state, self.now)?,
+            portal: LNET_PORTAL,
+            ..self
+        })
     }
 
     /// Returns the path that the next message takes.

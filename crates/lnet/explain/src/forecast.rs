@@ -95,7 +95,7 @@ pub fn ways(
     };
     let mut drive = Drive::new(node)?;
     if forwards {
-        drive = drive.unpinned();
+        drive = drive.unpinned()?;
     }
     let mut ways: Vec<Way> = Vec::new();
     for _ in 0..sends {
@@ -118,6 +118,10 @@ pub fn ways(
         if let Step::Out(transmit) = drive.send(&question) {
             drive.answer(&transmit, MessageStatus::Ok);
             drive.next();
+        }
+        // A message of this node to a peer that is not Multi-Rail pins the peer; a forwarded message does not.
+        if forwards && choice.next_hop != choice.destination {
+            drive = drive.unpinned()?;
         }
     }
     Ok(Ok(ways))

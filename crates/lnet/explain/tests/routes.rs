@@ -1,4 +1,5 @@
-//! Explanations of a route that is down: the one test that fails, and the time of the gateway's next ping.
+//! Routes: the one test that a route fails which is down, the time of the gateway's next ping, and the paths that equal
+//! routes share.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +13,7 @@ use lnet_core::{
     Core, CoreConfig, Entropy, Globals, NiConfig, Route, RouteFault, RouterBuffers, SelectionState,
     Tunables,
 };
-use lnet_explain::{Code, Finding, Node, Question, explain};
+use lnet_explain::{Code, Finding, Node, Question, explain, ways};
 use lnet_types::{Net, Nid, Time};
 
 const NOW: Time = Time::from_secs(1000);
@@ -23,6 +24,11 @@ fn nid(text: &str) -> Nid {
 
 /// A node with one route.
 fn state() -> SelectionState {
+    state_by(&["10.0.0.9@tcp"])
+}
+
+/// A node with a route to tcp1 by each of these gateways, and an interface on the net of each.
+fn state_by(gateways: &[&str]) -> SelectionState {
     let config = CoreConfig {
         entropy: Entropy::from_seed(1),
         seed: 1,
@@ -32,18 +38,20 @@ fn state() -> SelectionState {
         pid: 12345,
     };
     let mut core = Core::new(config, NOW);
-    let ni = NiConfig {
-        nid: nid("10.0.0.1@tcp"),
-        tunables: Tunables::default(),
-    };
-    core.add_ni(ni, NOW).unwrap();
-    let route = Route {
-        net: Net::tcp(1),
-        gateway: nid("10.0.0.9@tcp"),
-        hops: Some(1),
-        priority: 0,
-    };
-    core.add_route(route, NOW).unwrap();
+    for gateway in gateways.iter().map(|gateway| nid(gateway)) {
+        let ni = NiConfig {
+            nid: Nid::from_ip(gateway.net(), "10.0.0.1".parse().unwrap()),
+            tunables: Tunables::default(),
+        };
+        core.add_ni(ni, NOW).unwrap();
+        let route = Route {
+            net: Net::tcp(1),
+            gateway,
+            hops: Some(1),
+            priority: 0,
+        };
+        core.add_route(route, NOW).unwrap();
+    }
     core.selection_state()
 }
 
@@ -126,5 +134,22 @@ fn a_gateway_whose_next_ping_is_due_is_asked_now() {
         state.routes[0].fault = Some(RouteFault::Silent);
         let text = told(state).text;
         assert!(text.ends_with(due), "{text}");
+    }
+}
+
+/// A node that sends to a peer that is not Multi-Rail keeps the first of its interfaces. A router does not: messages of
+/// others take turns.
+#[test]
+fn forwarded_messages_share_gateways_of_several_nets_and_own_messages_keep_one() {
+    let mut state = state_by(&["10.0.0.9@tcp", "10.0.0.9@tcp2"]);
+    for (route, gateway) in state.routes.iter_mut().zip(&mut state.gateways) {
+        (route.up, gateway.alive) = (true, true);
+    }
+    let node = Node::exact(state, NOW);
+    for (forwards, due) in [(true, vec![4, 4]), (false, vec![8])] {
+        let paths = ways(&node, nid("10.1.0.7@tcp1"), 8, forwards);
+        let paths = paths.unwrap().unwrap();
+        let sends: Vec<u32> = paths.iter().map(|way| way.sends).collect();
+        assert_eq!(sends, due, "{paths:?}");
     }
 }

@@ -39,8 +39,9 @@ const SITES: [u64; 2] = [25, 500];
 const CHAINS: [u64; 2] = [50, 500];
 
 /// Seeds whose sites showed once that a model misses something: a router that sends messages back onto their net, a router
-/// that pings another as the only one, and one that is kept up by what its own gateways answer.
-const DIFFERED: [u64; 7] = [43, 60, 121, 131, 185, 269, 422];
+/// that pings another as the only one, one that is kept up by what its own gateways answer, and one that shares the
+/// messages that it forwards between gateways of two nets.
+const DIFFERED: [u64; 10] = [43, 60, 93, 121, 131, 185, 269, 305, 422, 457];
 
 /// The times in seconds at which a failure begins, messages are sent, and the run ends. At `ASK_S` the failure must
 /// have been noticed: gateways are pinged every 6 s, and an interface without traffic counts as down after 10 s.

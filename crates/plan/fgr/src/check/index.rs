@@ -86,11 +86,11 @@ pub(super) struct State {
 /// Who pings an interface of a router.
 #[derive(Clone, Debug, Default)]
 struct Pingers {
-    /// Whether a node pings that is no router.
+    /// Whether a node pings that is the gateway of no route.
     by_ends: bool,
     /// Whether another node than a client pings, also while no client is up.
     is_early: bool,
-    /// The routers that ping.
+    /// The gateways of routes that ping, whether they forward or not.
     routers: BTreeSet<usize>,
 }
 
@@ -155,14 +155,7 @@ impl<'a> Index<'a> {
         if !asks_gateways(class) {
             return;
         }
-        let own: BTreeSet<usize> = match class.role {
-            NodeRole::Router if !class.config.routes.is_empty() => {
-                let nids = party.nodes.iter().flat_map(|node| node.nids.iter());
-                nids.filter_map(|nid| self.by_nid.get(&nid).copied())
-                    .collect()
-            }
-            _ => BTreeSet::new(),
-        };
+        let own = self.gateways_among(party);
         for route in &class.config.routes {
             if !is_on(class, route.gateway.net()) {
                 continue;
@@ -178,11 +171,21 @@ impl<'a> Index<'a> {
                 // No router pings itself.
                 let routers = own.iter().copied().filter(|&own| Some(own) != router);
                 pingers.routers.extend(routers);
-                pingers.by_ends |= own.is_empty();
+                pingers.by_ends |= own.len() < party.nodes.len();
                 pingers.is_early |= class.role != NodeRole::Client;
             }
             self.add_answers(&own, route.gateway, class);
         }
+    }
+
+    /// Returns the nodes of a party that are gateways of routes.
+    fn gateways_among(&self, party: &Party<'_>) -> BTreeSet<usize> {
+        if party.class.config.routes.is_empty() {
+            return BTreeSet::new();
+        }
+        let nids = party.nodes.iter().flat_map(|node| node.nids.iter());
+        nids.filter_map(|nid| self.by_nid.get(&nid).copied())
+            .collect()
     }
 
     /// A router of `design` counts what its gateways answer as pings from their nets.

@@ -139,6 +139,7 @@ fn what_routes(config: Config) -> Config {
             alive_router_check_interval: config.globals.alive_router_check_interval,
             router_ping_timeout: config.globals.router_ping_timeout,
             avoid_asym_router_failure: config.globals.avoid_asym_router_failure,
+            profile: config.globals.profile,
             ..Globals::default()
         },
         ..Config::default()
