@@ -38,9 +38,9 @@ const SITES: [u64; 2] = [25, 500];
 /// The same for chains of routers, whose runs have more nodes and failures.
 const CHAINS: [u64; 2] = [50, 500];
 
-/// Seeds whose sites showed once that a model misses something: a router that sends messages back onto their net, a router
-/// that pings another as the only one, one that is kept up by what its own gateways answer, and one that shares the
-/// messages that it forwards between gateways of two nets.
+/// Seeds whose sites showed once that a model misses something: a router that sends messages back onto their net, a
+/// router that pings another as the only one, one that is kept up by what its own gateways answer, and one that shares
+/// the messages that it forwards between gateways of two nets.
 const DIFFERED: [u64; 11] = [43, 60, 93, 121, 131, 185, 269, 305, 422, 457, 1290];
 
 /// The times in seconds at which a failure begins, messages are sent, and the run ends. At `ASK_S` the failure must

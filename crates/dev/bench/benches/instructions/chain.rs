@@ -7,7 +7,8 @@ use lnet_noded::RpcQueue;
 use crate::memory::Memory;
 use crate::pair::{NOW, Node, Setting};
 
-/// Lustre's portals of bulk, of which a counting router reads the header, and of requests, of which it also copies 1 KiB.
+/// Lustre's portals of bulk, of which a counting router reads the header, and of requests, of which it also copies
+/// 1 KiB.
 const PORTALS: [u32; 2] = [BULK, REQUEST];
 pub(crate) const BULK: u32 = 8;
 pub(crate) const REQUEST: u32 = 28;

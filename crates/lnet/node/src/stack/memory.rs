@@ -530,7 +530,7 @@ impl RouterMemory {
     }
 }
 
-/// Fills a vector with what is copied into at most `len` bytes. Only bytes that it did not have before are cleared first.
+/// Fills a vector with what is copied into at most `len` bytes. Only bytes that it did not have before are cleared.
 fn fill(head: &mut Vec<u8>, len: usize, copy: impl FnOnce(&mut [u8]) -> usize) {
     head.resize(len, 0);
     let copied = copy(head);
