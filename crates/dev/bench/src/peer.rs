@@ -37,6 +37,9 @@ pub(super) struct PeerArgs {
     /// How a raw relay forwards messages
     #[arg(long, default_value = "one-thread")]
     pub(super) relay: raw::Relay,
+    /// A router counts the RPCs that pass
+    #[arg(long)]
+    pub(super) rpc: bool,
     /// The control socket of a node
     #[arg(long)]
     pub(super) control: Option<PathBuf>,

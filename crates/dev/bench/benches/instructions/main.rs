@@ -146,7 +146,6 @@ fn forward(mut chain: Box<Chain>) -> Box<Chain> {
     chain
 }
 
-#[expect(clippy::boxed_local, reason = "what the bench returns")]
 fn arrived(mut chain: Box<Chain>) {
     assert_eq!(chain.settle(), BATCH);
 }

@@ -19,11 +19,14 @@ use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeOptions, Progress,
     PutRequest,
 };
-use lnet_types::ProcessId;
+use lnet_ptlrpc::client::{Exchange, Export, Limits, Service, Start, Step};
+use lnet_types::{ProcessId, Time};
+use serde::Serialize;
 
 use super::initiator::{LARGE_WINDOW, SILENCE_MAX_S, SMALL_WINDOW};
 use super::{
-    DATA_PORTAL, DONE_PORTAL, MATCH_BITS, Place, ROUTED_TARGET, SENDERS, TARGET, reserve_port,
+    BULK_PORTAL, DATA_PORTAL, DONE_PORTAL, MATCH_BITS, Place, ROUTED_TARGET, SENDERS, TARGET,
+    reserve_port,
 };
 use crate::child::{self, Peer, PeerSpec};
 use crate::peer::Role;
@@ -32,19 +35,31 @@ use crate::workload::{LARGE, SMALL, TINY, Workload};
 
 /// The pattern of the senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// All senders put to one node.
     Direct,
     /// All senders put to one node through a router with so many I/O threads.
     Routed(u16),
     /// One sender puts through a router with two I/O threads, one for each direction.
     Through,
+    /// The same with messages of Lustre. The router counts the RPCs, or it does not.
+    Lustre { part: RpcPart, is_counting: bool },
     /// One sender puts and waits for the ACK. Both ends look for work for this time before they sleep.
     Spinning(Duration),
 }
 
+/// What messages of 4 KiB are to one who counts RPCs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RpcPart {
+    /// Data of an RPC, of which only the header counts.
+    Bulk,
+    /// Requests, which are decoded.
+    Request,
+}
+
 /// The senders, and the processes of the other nodes.
-pub(super) struct Fan {
+pub(crate) struct Fan {
     kind: Kind,
     senders: Vec<Sender>,
     target: ProcessId,
@@ -56,7 +71,28 @@ struct Sender {
     queue: EventQueue,
     large: MdHandle,
     small: MdHandle,
+    small_portal: u32,
     tiny: MdHandle,
+}
+
+impl RpcPart {
+    /// Returns the portal and the 4 KiB of a message.
+    fn message(self) -> anyhow::Result<(u32, Vec<u8>)> {
+        if self == Self::Bulk {
+            return Ok((BULK_PORTAL, vec![0x5A; SMALL]));
+        }
+        let start = Start {
+            first_xid: 128,
+            limits: Limits::within(Duration::from_secs(60)),
+            now: Time::ZERO,
+        };
+        let export = Export::new(Service::Ost, "fs1-OST0000_UUID", "bench".to_owned(), 1);
+        let Step::Send(mut request) = Exchange::knock(export, start).step(Time::ZERO) else {
+            bail!("a conversation that begins with no request");
+        };
+        request.bytes.resize(SMALL, 0);
+        Ok((request.portal, request.bytes))
+    }
 }
 
 impl Kind {
@@ -76,7 +112,7 @@ impl Kind {
 }
 
 impl Fan {
-    pub(super) fn start(
+    pub(crate) fn start(
         placement: &Placement,
         congestion: &str,
         kind: Kind,
@@ -95,11 +131,13 @@ impl Fan {
                 more,
             )
         };
-        let routed = |threads: u16| {
+        let routed_by = |threads: u16, more: &[&str]| {
             let (threads, cpu) = (threads.to_string(), placement.initiator_cpu.to_string());
-            let router = peer(Role::Router, &["--threads", &threads, "--cpu", &cpu])?;
+            let words = [&["--threads", &threads, "--cpu", &cpu], more].concat();
+            let router = peer(Role::Router, &words)?;
             anyhow::Ok(vec![router, peer(Role::RoutedTarget, &[])?])
         };
+        let routed = |threads| routed_by(threads, &[]);
         let (target, places, spin, peers) = match kind {
             Kind::Direct => {
                 let peers = vec![peer(Role::Target, &[])?];
@@ -112,6 +150,11 @@ impl Fan {
                 routed(threads)?,
             ),
             Kind::Through => (ROUTED_TARGET, &SENDERS[..1], Duration::ZERO, routed(2)?),
+            Kind::Lustre { is_counting, .. } => {
+                let more: &[&str] = if is_counting { &["--rpc"] } else { &[] };
+                let peers = routed_by(2, more)?;
+                (ROUTED_TARGET, &SENDERS[..1], Duration::ZERO, peers)
+            }
             Kind::Spinning(spin) => {
                 let text = format!("{}us", spin.as_micros());
                 let peers = vec![peer(Role::Target, &["--spin", &text])?];
@@ -125,9 +168,13 @@ impl Fan {
             spin,
             ..NodeOptions::default()
         };
+        let small = match kind {
+            Kind::Lustre { part, .. } => part.message()?,
+            _ => (DATA_PORTAL, vec![0x5A; SMALL]),
+        };
         let senders = places
             .iter()
-            .map(|place| Sender::start(place, options.clone()));
+            .map(|place| Sender::start(place, options.clone(), small.clone()));
         Ok(Self {
             kind,
             senders: senders.collect::<Result<_, _>>()?,
@@ -141,13 +188,13 @@ impl Fan {
     }
 
     /// Moves `count` messages in total, of the workload's length.
-    pub(super) fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
         let result = match self.kind {
             Kind::Spinning(_) => {
                 let mut senders = self.senders.iter();
                 senders.try_for_each(|sender| sender.round_trips(self.target, count))
             }
-            Kind::Direct | Kind::Routed(_) | Kind::Through => self.streams(workload, count),
+            _ => self.streams(workload, count),
         };
         if result.is_err() {
             child::blame(&mut self.peers)?;
@@ -174,11 +221,16 @@ impl Fan {
 }
 
 impl Sender {
-    fn start(place: &Place, options: NodeOptions) -> anyhow::Result<Self> {
+    fn start(
+        place: &Place,
+        options: NodeOptions,
+        (small_portal, small): (u32, Vec<u8>),
+    ) -> anyhow::Result<Self> {
         let node = place.start_with(options)?.into_node();
         let queue = node.event_queue();
-        let source = |length| node.bind(&queue, Md::source(Bytes::from(vec![0x5A; length])));
-        let (large, small, tiny) = (source(LARGE)?, source(SMALL)?, source(TINY)?);
+        let bind = |bytes: Vec<u8>| node.bind(&queue, Md::source(Bytes::from(bytes)));
+        let (large, tiny) = (bind(vec![0x5A; LARGE])?, bind(vec![0x5A; TINY])?);
+        let small = bind(small)?;
         let done = Md::sink(Vec::new()).options(MdOptions::OP_PUT);
         node.attach(&queue, MatchEntry::exact(DONE_PORTAL, MATCH_BITS), done)?;
         Ok(Self {
@@ -186,6 +238,7 @@ impl Sender {
             queue,
             large,
             small,
+            small_portal,
             tiny,
         })
     }
@@ -227,7 +280,11 @@ impl Sender {
             ack,
             source: None,
             target,
-            portal: DATA_PORTAL,
+            portal: if md == self.small {
+                self.small_portal
+            } else {
+                DATA_PORTAL
+            },
             match_bits: MATCH_BITS,
             offset: 0,
             hdr_data,

@@ -13,7 +13,7 @@
 
 pub(super) mod bystander;
 pub(super) mod crowd;
-mod fan;
+pub(super) mod fan;
 mod initiator;
 pub(super) mod target;
 
@@ -103,6 +103,8 @@ pub(super) const TESTED: Place = Place {
 
 /// The portal for data.
 const DATA_PORTAL: u32 = 60;
+/// Lustre's portal of data that servers fetch.
+const BULK_PORTAL: u32 = 8;
 /// The portal of the cold buffers.
 const COLD_PORTAL: u32 = 62;
 /// The portal on which the initiator is told that a stream has arrived.

@@ -5,12 +5,13 @@ use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeEvent, NodeOptions,
     Progress, PutRequest,
 };
-use lnet_noded::{ControlEndpoint, ControlOptions};
+use lnet_noded::{ControlEndpoint, ControlOptions, RpcCounts};
+use lnet_ptlrpc::client::Service;
 use lnet_types::ProcessId;
 
-use super::{COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUTER};
+use super::{BULK_PORTAL, COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUTER};
 use crate::peer::{self, PeerArgs};
-use crate::workload::{COLD_BUFFERS, LARGE};
+use crate::workload::{COLD_BUFFERS, LARGE, SMALL};
 
 /// Accepts PUTs into, and answers GETs from, one warm buffer and many cold ones, until the process ends.
 pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
@@ -27,6 +28,10 @@ pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
     let options = MdOptions::OP_PUT | MdOptions::OP_GET | MdOptions::MANAGE_REMOTE;
     let entry = MatchEntry::exact(DATA_PORTAL, MATCH_BITS);
     node.attach(&queue, entry, Md::sink(vec![0x5A; LARGE]).options(options))?;
+    for portal in [BULK_PORTAL, Service::Ost.request_portal()] {
+        let entry = MatchEntry::exact(portal, MATCH_BITS);
+        node.attach(&queue, entry, Md::sink(vec![0; SMALL]).options(options))?;
+    }
     // The offset in the request selects the buffer.
     let entry = MatchEntry::exact(COLD_PORTAL, MATCH_BITS);
     // Zeroed memory takes no pages before it is written: not every target receives cold streams.
@@ -91,6 +96,10 @@ pub(crate) fn forward(args: &PeerArgs) -> anyhow::Result<()> {
         _ => Progress::Thread,
     };
     let node = ROUTER.start_with(options(args, progress))?.into_node();
+    let _counts = match args.rpc {
+        true => Some(RpcCounts::start(&node)?),
+        false => None,
+    };
     // No PUT ever reaches this queue. The wait drives a node that has no threads.
     let queue = node.event_queue();
     peer::ready(args.port)?;

@@ -5,12 +5,14 @@
 //!   limit      plain framed TCP, one hop, both CPUs
 //!   routed     sender ──▶ router (either CPU) ──▶ target
 //!   plain      the same through relays that examine no message, of one thread, of two, by splice(2): the limit of a router
+//!   counted    routed messages of 4 KiB, at a router that counts RPCs and at one that does not
 //!   idle       1,000 peers connected to a node, and silent
 //!   discovery  node ── ping, push ──▶ 1,000 peers, which one process simulates on 127.1.y.z
 //!   pushes     100,000 peers in the core alone, without sockets: the longest of its calls
 //!   load       flow of 1 MiB reads ──▶ test node, in turns with GETs of `finerail-bench lnet`
 //! ```
 
+mod counted;
 mod discovery;
 mod holds;
 mod load;
@@ -26,6 +28,7 @@ use anyhow::Context;
 use finerail::common::print_bytes;
 use serde::Serialize;
 
+use self::counted::Counted;
 use self::discovery::Discovery;
 use self::holds::Holds;
 use self::load::Load;
@@ -83,6 +86,7 @@ struct Report {
     idle: Crowd,
     discovery: Discovery,
     pushes: Holds,
+    counted: Counted,
     load: Load,
 }
 
@@ -105,6 +109,7 @@ fn measure(args: &RouterArgs) -> anyhow::Result<Report> {
     let routed = measure::in_one_placement(placement.clone(), &congestion, &effort)?;
     Ok(Report {
         plain: Plain::measure(&placement, &congestion, &effort)?,
+        counted: Counted::measure(&placement, &congestion, &effort)?,
         load: Load::measure(&placement, &congestion, &effort)?,
         idle: Crowd::measure(PEERS, &congestion, effort.measurement * IDLE_LOOK)?,
         discovery: Discovery::measure(PEERS, &placement, &congestion, args.short)?,
@@ -147,6 +152,7 @@ impl Report {
         // Writing to a string cannot fail.
         let _infallible = writeln!(text, "\n{}", self.plain.text());
         let rows = [
+            (self.counted.text(), self.counted.met),
             (self.load.text(), self.load.met),
             (self.idle.text(), self.idle.met),
             (self.discovery.text(), self.discovery.met),

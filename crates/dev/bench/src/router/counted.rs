@@ -1,0 +1,108 @@
+//! Measures what it costs a router to count the RPCs that pass: messages of 4 KiB through two routers, of which one
+//! counts, in turns.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::lnet::fan::{Fan, Kind, RpcPart};
+use crate::measure::{Effort, calibrate};
+use crate::placement::Placement;
+use crate::report::Summary;
+use crate::workload::Workload;
+
+/// The lowest acceptable ratio for data: counting costs at most 5 % of the rate.
+const TARGET: f64 = 0.95;
+/// The number of messages in the first trial.
+const FIRST: u64 = 16;
+
+/// The rates of a router that counts beside those of one that does not.
+#[derive(Serialize)]
+pub(super) struct Counted {
+    rows: [Row; 2],
+    target: f64,
+    pub(super) met: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    part: RpcPart,
+    /// In thousands each second.
+    plain: Summary,
+    counted: Summary,
+    ratio: Summary,
+}
+
+impl Counted {
+    pub(super) fn measure(
+        placement: &Placement,
+        congestion: &str,
+        effort: &Effort,
+    ) -> anyhow::Result<Self> {
+        let row = |part| Row::measure(part, placement, congestion, effort);
+        let rows = [row(RpcPart::Bulk)?, row(RpcPart::Request)?];
+        let met = rows[0].ratio.median >= TARGET;
+        Ok(Self {
+            rows,
+            target: TARGET,
+            met,
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let rows = self.rows.iter().map(Row::text);
+        let rows: Vec<String> = rows.collect();
+        format!(
+            "a router that counts RPCs, messages of 4 KiB\n{}\n  target of data ≥ {TARGET}",
+            rows.join("\n")
+        )
+    }
+}
+
+impl Row {
+    fn measure(
+        part: RpcPart,
+        placement: &Placement,
+        congestion: &str,
+        effort: &Effort,
+    ) -> anyhow::Result<Self> {
+        let fan = |is_counting| {
+            let kind = Kind::Lustre { part, is_counting };
+            Fan::start(placement, congestion, kind)
+        };
+        let (mut without, mut with) = (fan(false)?, fan(true)?);
+        let workload = Workload::HopSmall;
+        let count = calibrate(FIRST, effort.measurement, |count| time(&mut without, count))?;
+        let (mut plain, mut counted) = (Vec::new(), Vec::new());
+        for _ in 0..effort.rounds {
+            plain.push(workload.figure(count, time(&mut without, count)?));
+            counted.push(workload.figure(count, time(&mut with, count)?));
+        }
+        let ratios = counted.iter().zip(&plain);
+        let ratios = ratios.map(|(counted, plain)| counted / plain);
+        Ok(Self {
+            part,
+            ratio: Summary::of(ratios.collect()),
+            plain: Summary::of(plain),
+            counted: Summary::of(counted),
+        })
+    }
+
+    fn text(&self) -> String {
+        let what = match self.part {
+            RpcPart::Bulk => "data",
+            RpcPart::Request => "requests",
+        };
+        let Summary { median, min, max } = self.ratio;
+        format!(
+            "  {what}: {:.0} k/s beside {:.0} k/s without, ratio {median:.2} ({min:.2}–{max:.2})",
+            self.counted.median, self.plain.median
+        )
+    }
+}
+
+fn time(fan: &mut Fan, count: u64) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    fan.run(Workload::HopSmall, count)?;
+    Ok(begun.elapsed())
+}
