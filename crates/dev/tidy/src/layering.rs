@@ -224,6 +224,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-config",
             "lnet-dlc",
             "lnet-policy",
+            "lnet-ptlrpc",
             "lnet-wire",
             "lnet-types",
             "finerail-sys",
