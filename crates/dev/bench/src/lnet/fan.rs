@@ -202,6 +202,12 @@ impl Fan {
         result
     }
 
+    /// Returns the CPU time that the router has used.
+    pub(crate) fn router_time(&self) -> anyhow::Result<Duration> {
+        let router = self.peers.first().context("senders without a router")?;
+        child::cpu_time_of(router.pid())
+    }
+
     fn streams(&self, workload: Workload, count: u64) -> anyhow::Result<()> {
         let target = self.target;
         let all = self.senders.len() as u64;

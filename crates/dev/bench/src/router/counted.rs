@@ -1,7 +1,10 @@
 //! Measures what it costs a router to count the RPCs that pass: messages of 4 KiB through two routers, of which one
 //! counts, in turns.
+//!
+//! The CPU time of the router is compared, with that of the thread that counts. The messages of each second depend on
+//! which CPU the system gives to which of the processes, which differs from round to round by more than the cost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -11,12 +14,12 @@ use crate::placement::Placement;
 use crate::report::Summary;
 use crate::workload::Workload;
 
-/// The lowest acceptable ratio for data: counting costs at most 5 % of the rate.
-const TARGET: f64 = 0.95;
+/// The highest acceptable ratio for data: counting costs at most 5 % of the rate that the router's CPUs allow.
+const TARGET: f64 = 1.0 / 0.95;
 /// The number of messages in the first trial.
 const FIRST: u64 = 16;
 
-/// The rates of a router that counts beside those of one that does not.
+/// The CPU time of a router that counts beside that of one that does not.
 #[derive(Serialize)]
 pub(super) struct Counted {
     rows: [Row; 2],
@@ -27,7 +30,7 @@ pub(super) struct Counted {
 #[derive(Serialize)]
 struct Row {
     part: RpcPart,
-    /// In thousands each second.
+    /// In microseconds a message.
     plain: Summary,
     counted: Summary,
     ratio: Summary,
@@ -41,7 +44,7 @@ impl Counted {
     ) -> anyhow::Result<Self> {
         let row = |part| Row::measure(part, placement, congestion, effort);
         let rows = [row(RpcPart::Bulk)?, row(RpcPart::Request)?];
-        let met = rows[0].ratio.median >= TARGET;
+        let met = rows[0].ratio.median <= TARGET;
         Ok(Self {
             rows,
             target: TARGET,
@@ -53,7 +56,7 @@ impl Counted {
         let rows = self.rows.iter().map(Row::text);
         let rows: Vec<String> = rows.collect();
         format!(
-            "a router that counts RPCs, messages of 4 KiB\n{}\n  target of data ≥ {TARGET}",
+            "a router that counts RPCs, messages of 4 KiB\n{}\n  target of data ≤ {TARGET:.2}",
             rows.join("\n")
         )
     }
@@ -71,12 +74,11 @@ impl Row {
             Fan::start(placement, congestion, kind)
         };
         let (mut without, mut with) = (fan(false)?, fan(true)?);
-        let workload = Workload::HopSmall;
-        let count = calibrate(FIRST, effort.measurement, |count| time(&mut without, count))?;
+        let count = calibrate(FIRST, effort.measurement, |count| used(&mut without, count))?;
         let (mut plain, mut counted) = (Vec::new(), Vec::new());
         for _ in 0..effort.rounds {
-            plain.push(workload.figure(count, time(&mut without, count)?));
-            counted.push(workload.figure(count, time(&mut with, count)?));
+            plain.push(each(used(&mut without, count)?, count));
+            counted.push(each(used(&mut with, count)?, count));
         }
         let ratios = counted.iter().zip(&plain);
         let ratios = ratios.map(|(counted, plain)| counted / plain);
@@ -95,14 +97,20 @@ impl Row {
         };
         let Summary { median, min, max } = self.ratio;
         format!(
-            "  {what}: {:.0} k/s beside {:.0} k/s without, ratio {median:.2} ({min:.2}–{max:.2})",
+            "  {what}: {:.2} µs of CPU time beside {:.2} µs without, ratio {median:.2} ({min:.2}–{max:.2})",
             self.counted.median, self.plain.median
         )
     }
 }
 
-fn time(fan: &mut Fan, count: u64) -> anyhow::Result<Duration> {
-    let begun = Instant::now();
+/// Returns the CPU time that the router uses for messages.
+fn used(fan: &mut Fan, count: u64) -> anyhow::Result<Duration> {
+    let before = fan.router_time()?;
     fan.run(Workload::HopSmall, count)?;
-    Ok(begun.elapsed())
+    Ok(fan.router_time()?.saturating_sub(before))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+fn each(used: Duration, count: u64) -> f64 {
+    used.as_secs_f64() * 1e6 / count as f64
 }
