@@ -62,8 +62,8 @@ impl Chain {
         for _ in 0..8 {
             for portal in PORTALS {
                 chain.put(portal, 64);
-                chain.settle();
             }
+            chain.settle();
         }
         chain
     }

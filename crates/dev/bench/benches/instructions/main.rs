@@ -19,6 +19,7 @@
 mod chain;
 mod memory;
 mod pair;
+mod rpcs;
 
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
@@ -27,6 +28,7 @@ use gungraun::{
 use crate::chain::{BULK, Chain, REQUEST};
 use crate::pair::Pair;
 use crate::pair::Setting::{self, Crowded, Plain};
+use crate::rpcs::Waiting;
 
 const BATCH: usize = 32;
 
@@ -150,8 +152,16 @@ fn arrived(mut chain: Box<Chain>) {
     assert_eq!(chain.settle(), BATCH);
 }
 
+// RPCs, each a request and its reply, at the thread that counts them.
+#[library_benchmark]
+#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(1))]
+fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
+    assert_eq!(waiting.queue.count_now(), 2 * BATCH);
+    waiting
+}
+
 library_benchmark_group!(
     name = messages;
-    benchmarks = send_put, receive_put, put_with_ack, get, answer_get, forward
+    benchmarks = send_put, receive_put, put_with_ack, get, answer_get, forward, count
 );
 main!(library_benchmark_groups = messages);

@@ -62,7 +62,10 @@ pub(crate) struct Traffic {
     pub(crate) portals: Portals,
     pub(crate) mds: Mds,
     pub(crate) rx: Table<RxId, Rx>,
-    pub(crate) tx: Table<TxId, Tx>,
+    pub(crate) tx: Table<TxId, Box<Tx>>,
+    /// Places of messages that have ended, for the next messages.
+    #[expect(clippy::vec_box, reason = "a message keeps its place")]
+    spare: Vec<Box<Tx>>,
     /// Messages that wait for a resend, oldest first.
     pub(crate) resends: VecDeque<TxId>,
     /// What [`Upkeep::settle`](crate::upkeep::Upkeep::settle) handles after the input.
@@ -86,6 +89,7 @@ impl Traffic {
             mds: Mds::default(),
             rx: Table::default(),
             tx: Table::default(),
+            spare: Vec::new(),
             resends: VecDeque::new(),
             later: VecDeque::new(),
             faults: Faults::new(config.seed),

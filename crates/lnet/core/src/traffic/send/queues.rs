@@ -17,7 +17,7 @@ use crate::traffic::send::tx::{End, SendStage, Tx};
 
 impl Traffic {
     pub(in crate::traffic) fn enter_peer_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
-        let forwarded = self.tx.get(id).is_some_and(Tx::is_forwarded);
+        let forwarded = self.tx.get(id).is_some_and(|tx| tx.is_forwarded());
         if forwarded && self.fabric.is_down(peer, now) {
             self.fail_message(
                 id,
@@ -223,13 +223,13 @@ impl Traffic {
     /// Removes a message from its queue. Returns the peer NI whose credit the message holds; the caller returns the credit
     /// after it has moved the message.
     pub(in crate::traffic) fn leave_queue(&mut self, id: TxId) -> Option<PeerNiId> {
-        let &Tx {
+        let Tx {
             stage,
             ni,
             peer,
             to,
             ..
-        } = self.tx.get(id)?;
+        } = **self.tx.get(id)?;
         let queue = match stage {
             SendStage::Resend => {
                 self.resends.retain(|parked| *parked != id);

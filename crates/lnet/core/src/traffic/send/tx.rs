@@ -31,6 +31,9 @@ use crate::traffic::watch::Attempted;
 /// Bytes that each queued message counts in addition to its payload.
 const HEADER_BYTES: u64 = 72;
 
+/// The most places of messages that are kept for later ones.
+const SPARE_MAX: usize = 256;
+
 /// A message being sent.
 #[derive(Debug)]
 pub(crate) struct Tx {
@@ -233,7 +236,7 @@ impl Traffic {
         self.counters().begin_message();
         let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
         tx.place = md.as_ref().map_or(0, |md| md.sends.len());
-        let id = self.tx.insert(tx);
+        let id = self.tx.insert(Box::new(tx));
         if let Some(md) = md {
             md.sends.push(id);
         }
@@ -276,11 +279,23 @@ impl Traffic {
             send,
         };
         self.counters().begin_message();
+        let tx = self.settled(tx);
         self.launch(tx, &path, now);
     }
 
+    /// Gives a message the place in which it stays until its end. A message is too large to be moved at each step.
+    fn settled(&mut self, tx: Tx) -> Box<Tx> {
+        match self.spare.pop() {
+            Some(mut place) => {
+                *place = tx;
+                place
+            }
+            None => Box::new(tx),
+        }
+    }
+
     /// Begins an attempt.
-    pub(crate) fn launch(&mut self, mut tx: Tx, path: &Path, now: Time) {
+    pub(crate) fn launch(&mut self, mut tx: Box<Tx>, path: &Path, now: Time) {
         if path.ni != NiId::LOOPBACK {
             let Some(hop) = self.fabric.peer_ni(path.next_hop.nid, now) else {
                 self.counters().end_message();
@@ -289,7 +304,7 @@ impl Traffic {
                     payload,
                     work,
                     ..
-                } = tx;
+                } = *tx;
                 let message = Outgoing {
                     header,
                     payload,
@@ -397,7 +412,7 @@ impl Traffic {
     }
 
     /// Ends a message whose last attempt ended with `status`.
-    fn complete_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
+    fn complete_attempts(&mut self, message: Box<Tx>, id: TxId, status: MessageStatus) {
         let end = match status.result() {
             Ok(()) => End::Sent,
             Err(errno) => End::Failed(errno, DropReason::NotForwarded),
@@ -405,7 +420,7 @@ impl Traffic {
         self.end_attempts(message, id, status, end);
     }
 
-    fn end_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus, end: End) {
+    fn end_attempts(&mut self, mut message: Box<Tx>, id: TxId, status: MessageStatus, end: End) {
         self.counters().end_message();
         self.counters()
             .count_sent(status, message.header.payload_length);
@@ -422,7 +437,11 @@ impl Traffic {
         self.subtract_queued_bytes(&message);
         self.remove_from_md(&message, id);
         self.release_payload(message.payload);
-        self.complete_work(&message.header, message.work, end);
+        let work = std::mem::replace(&mut message.work, Work::Ack);
+        self.complete_work(&message.header, work, end);
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(message);
+        }
     }
 
     /// Counts an attempt at the route that it took.
@@ -561,8 +580,8 @@ impl Traffic {
 
     /// Cancels a message that the LND does not have.
     pub(in crate::traffic) fn cancel_queued(&mut self, id: TxId, end: End, now: Time) {
-        let handed = |tx: &Tx| tx.stage == SendStage::Handed;
-        if self.tx.get(id).is_none_or(handed) {
+        let tx = self.tx.get(id);
+        if tx.is_none_or(|tx| tx.stage == SendStage::Handed) {
             return;
         }
         let freed = self.leave_queue(id);
@@ -598,7 +617,7 @@ impl Traffic {
             peer,
             work,
             ..
-        } = tx;
+        } = *tx;
         self.count_failed_send(ni, peer, &header);
         self.release_payload(payload);
         self.complete_work(&header, work, end);
