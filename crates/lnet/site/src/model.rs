@@ -126,9 +126,11 @@ impl<'s> Model<'s> {
                     continue;
                 }
                 heard.insert((owner, near));
-                // A router of `design` counts what its gateways answer as pings from their net. [GATE-37]
-                let profile = member.document.globals.profile.unwrap_or_default();
-                if member.is_router() && !profile.is_lustre() {
+                // A router of `design` counts what its gateways answer as pings from their net. A document that names
+                // no profile may be a kernel's. [GATE-37]
+                let profile = member.document.globals.profile;
+                let counts_answers = profile.is_some_and(|profile| !profile.is_lustre());
+                if member.is_router() && counts_answers {
                     heard.insert((at, near));
                 }
                 let Some(router) = self.member(owner).filter(|one| one.discovers()) else {

@@ -78,7 +78,7 @@ fn nid(node: usize, net: usize) -> String {
 }
 
 impl Draft {
-    fn text(&self, at: usize, profile: Profile) -> String {
+    fn text(&self, at: usize, profile: Option<Profile>) -> String {
         let mut text = "net:\n".to_owned();
         for &net in &self.nets {
             let _infallible = write!(
@@ -99,12 +99,12 @@ impl Draft {
                 NETS[*net]
             );
         }
+        let profile = profile.map_or(String::new(), |one| format!(", profile: {}", one.name()));
         let _infallible = write!(
             text,
-            "routing: {{enable: {}}}\nglobal: {{drop_asym_route: {}, profile: {}}}\n",
+            "routing: {{enable: {}}}\nglobal: {{drop_asym_route: {}{profile}}}\n",
             u8::from(self.routing),
             u8::from(self.drop_asym),
-            profile.name()
         );
         text
     }
@@ -257,7 +257,7 @@ fn draw_chain(seed: u64) -> Vec<Draft> {
     drafts
 }
 
-fn site(drafts: &[Draft], profile: Profile) -> Site {
+fn site(drafts: &[Draft], profile: Option<Profile>) -> Site {
     let files = drafts.iter().enumerate().map(|(at, draft)| SiteFile {
         path: format!("{}.yaml", draft.name),
         text: draft.text(at, profile),
@@ -448,7 +448,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(drafts: &[Draft], profile: Profile) -> Self {
+    fn new(drafts: &[Draft], profile: Option<Profile>) -> Self {
         let nodes = drafts.iter().enumerate().map(|(at, draft)| {
             // A configuration rejects a route that is given twice; of two the first counts.
             let (mut draft, mut known) = (draft.clone(), BTreeSet::new());
@@ -582,8 +582,8 @@ fn differences(
     profile: Profile,
     counts: &mut BTreeMap<Verdict, u64>,
 ) -> Vec<String> {
-    let site = site(drafts, profile);
-    let checked = Checked::new(drafts, profile);
+    let site = site(drafts, Some(profile));
+    let checked = Checked::new(drafts, Some(profile));
     let mut wrong = Vec::new();
     for (failed, troubles) in failures(&site) {
         let seen = answered(&site, profile, seed, &troubles);
@@ -706,6 +706,25 @@ fn what_is_said_of_chains_of_routers_is_what_kernels_do_and_what_the_check_finds
     agree(Profile::Lustre, draw_chain, CHAINS);
 }
 
+/// What its gateways answer keeps the net of a router up where the document names the profile `design`. A document that
+/// names none may be a kernel's.
+// [GATE-37]
+#[test]
+fn answers_of_gateways_count_only_where_the_profile_is_named() {
+    let drafts = draw(93, false);
+    for (profile, verdict) in [
+        (Some(Profile::Design), Verdict::All),
+        (Some(Profile::Lustre), Verdict::None),
+        (None, Verdict::None),
+    ] {
+        let (site, checked) = (site(&drafts, profile), Checked::new(&drafts, profile));
+        let told = verdicts(&site, &BTreeSet::new(), pairs(&site));
+        assert_eq!(told[&(1, 0)][0].1, verdict, "{profile:?}");
+        let lost = checked.loses(("end1", "end0"), Direction::Requests, None);
+        assert_eq!(lost, Some(verdict == Verdict::None), "{profile:?}");
+    }
+}
+
 /// Chains without the simulator: the check and the site's model agree on each pair and each single failure.
 #[test]
 fn the_check_and_the_model_of_a_site_agree_on_chains() {
@@ -713,8 +732,8 @@ fn the_check_and_the_model_of_a_site_agree_on_chains() {
     for seed in 0..MODELS {
         let drafts = draw_chain(seed);
         let (site, checked) = (
-            site(&drafts, Profile::Lustre),
-            Checked::new(&drafts, Profile::Lustre),
+            site(&drafts, Some(Profile::Lustre)),
+            Checked::new(&drafts, Some(Profile::Lustre)),
         );
         for (failed, _) in failures(&site) {
             let told = verdicts(&site, &failed, pairs(&site));

@@ -188,11 +188,13 @@ impl<'a> Index<'a> {
             .collect()
     }
 
-    /// A router of `design` counts what its gateways answer as pings from their nets.
+    /// A router of `design` counts what its gateways answer as pings from their nets. A configuration that names no profile
+    /// may be that of kernels.
     // [GATE-37]
     fn add_answers(&mut self, routers: &BTreeSet<usize>, gateway: Nid, class: &Class) {
-        let profile = class.config.globals.profile.unwrap_or_default();
-        let Some(&answering) = self.by_nid.get(&gateway).filter(|_| !profile.is_lustre()) else {
+        let profile = class.config.globals.profile;
+        let counts_answers = profile.is_some_and(|profile| !profile.is_lustre());
+        let Some(&answering) = self.by_nid.get(&gateway).filter(|_| counts_answers) else {
             return;
         };
         for &router in routers.iter().filter(|&&router| router != answering) {
