@@ -89,10 +89,7 @@ impl Rpc {
     /// Returns the name of the operation.
     #[must_use]
     pub fn operation(&self) -> String {
-        match self.opc {
-            None => "encrypted".to_owned(),
-            Some(opc) => opcode_name(opc).map_or_else(|| format!("opcode {opc}"), str::to_owned),
-        }
+        operation_name(self.opc)
     }
 
     /// Returns the target, or the kind of server and its NID.
@@ -102,5 +99,13 @@ impl Rpc {
             Some(target) => target.to_string(),
             None => format!("{}@{}", service_of(self.portal), self.server),
         }
+    }
+}
+
+/// Returns the name of an operation; that of an encrypted RPC is not known.
+pub(crate) fn operation_name(opc: Option<u32>) -> String {
+    match opc {
+        None => "encrypted".to_owned(),
+        Some(opc) => opcode_name(opc).map_or_else(|| format!("opcode {opc}"), str::to_owned),
     }
 }

@@ -1,11 +1,14 @@
 //! RPCs by client, target, operation and job: counts, bytes, errors, and how long they took.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hdrhistogram::Histogram;
+use lnet_types::Nid;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::rpc::{End, Rpc};
+use crate::opcode::service_of;
+use crate::rpc::{End, Rpc, operation_name};
 
 /// The most rows; RPCs beyond them count in one row of the name [`OTHER`].
 pub const ROWS_MAX: usize = 4096;
@@ -41,12 +44,38 @@ impl By {
         }
     }
 
-    fn of(self, rpc: &Rpc) -> String {
+    fn of(self, rpc: &Rpc) -> Value {
         match self {
-            Self::Client => rpc.client.to_string(),
-            Self::Target => rpc.target_name(),
-            Self::Operation => rpc.operation(),
-            Self::Job => rpc.job.to_string(),
+            Self::Client => Value::Client(rpc.client),
+            Self::Target => match &rpc.target {
+                Some(target) => Value::Text(Arc::clone(target)),
+                None => Value::Server(service_of(rpc.portal), rpc.server),
+            },
+            Self::Operation => Value::Operation(rpc.opc),
+            Self::Job if &*rpc.job == OTHER => Value::Other,
+            Self::Job => Value::Text(Arc::clone(&rpc.job)),
+        }
+    }
+}
+
+/// What stands in a column of a row. As text only once for each row: an RPC is counted without a word of text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Value {
+    Client(Nid),
+    Text(Arc<str>),
+    Server(&'static str, Nid),
+    Operation(Option<u32>),
+    Other,
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Self::Client(nid) => nid.to_string(),
+            Self::Text(text) => text.to_string(),
+            Self::Server(service, nid) => format!("{service}@{nid}"),
+            Self::Operation(opc) => operation_name(*opc),
+            Self::Other => OTHER.to_owned(),
         }
     }
 }
@@ -120,8 +149,16 @@ impl Figures {
 #[derive(Debug)]
 pub struct Summary {
     by: Vec<By>,
-    rows: BTreeMap<Vec<String>, Figures>,
+    rows: FxHashMap<Vec<Value>, Row>,
+    /// The key of the last RPC, whose memory serves the next.
+    key: Vec<Value>,
     total: Figures,
+}
+
+#[derive(Debug)]
+struct Row {
+    names: Vec<String>,
+    figures: Figures,
 }
 
 impl Summary {
@@ -130,7 +167,8 @@ impl Summary {
     pub fn new(by: &[By]) -> Self {
         Self {
             by: by.to_vec(),
-            rows: BTreeMap::new(),
+            rows: FxHashMap::default(),
+            key: Vec::new(),
             total: Figures::new(),
         }
     }
@@ -138,12 +176,20 @@ impl Summary {
     /// Counts an RPC.
     pub fn add(&mut self, rpc: &Rpc) {
         self.total.add(rpc);
-        let mut key: Vec<String> = self.by.iter().map(|by| by.of(rpc)).collect();
-        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&key) {
-            key = vec![OTHER.to_owned(); self.by.len()];
+        self.key.clear();
+        self.key.extend(self.by.iter().map(|by| by.of(rpc)));
+        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&self.key) {
+            self.key.fill(Value::Other);
         }
-        let row = self.rows.entry(key).or_insert_with(Figures::new);
-        row.add(rpc);
+        if let Some(row) = self.rows.get_mut(&self.key) {
+            return row.figures.add(rpc);
+        }
+        let mut row = Row {
+            names: self.key.iter().map(Value::text).collect(),
+            figures: Figures::new(),
+        };
+        row.figures.add(rpc);
+        self.rows.insert(self.key.clone(), row);
     }
 
     /// Returns the columns that name a row.
@@ -152,11 +198,12 @@ impl Summary {
         &self.by
     }
 
-    /// Returns the rows, those with the most RPCs first.
+    /// Returns the rows, those with the most RPCs first, and of equal ones in the order of their names.
     #[must_use]
     pub fn rows(&self) -> Vec<(&[String], &Figures)> {
-        let mut rows: Vec<_> = self.rows.iter().map(|(key, row)| (&key[..], row)).collect();
-        rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.rpcs));
+        let rows = self.rows.values().map(|row| (&row.names[..], &row.figures));
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by(|(a, of_a), (b, of_b)| of_b.rpcs.cmp(&of_a.rpcs).then_with(|| a.cmp(b)));
         rows
     }
 
