@@ -73,10 +73,10 @@ fn put_ack(pair: &mut Pair) {
 
 // A PUT of 64 bytes without ACK, up to its SEND event.
 #[library_benchmark]
-#[bench::one(args = (Plain, 1), setup = idle, config = limit(6262))]
-#[bench::batch(args = (Plain, BATCH), setup = idle, config = limit(162_784))]
-#[bench::crowded_one(args = (Crowded, 1), setup = idle, config = limit(7818))]
-#[bench::crowded_batch(args = (Crowded, BATCH), setup = idle, config = limit(200_942))]
+#[bench::one(args = (Plain, 1), setup = idle, config = limit(5741))]
+#[bench::batch(args = (Plain, BATCH), setup = idle, config = limit(146_272))]
+#[bench::crowded_one(args = (Crowded, 1), setup = idle, config = limit(7294))]
+#[bench::crowded_batch(args = (Crowded, BATCH), setup = idle, config = limit(184_319))]
 fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
     for _ in 0..count {
         put(&mut pair);
@@ -104,7 +104,7 @@ fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A PUT with ACK at its initiator: the request, and then the ACK.
 #[library_benchmark]
-#[bench::request(args = (Plain, put_ack, 1), setup = begun, config = limit(4369))]
+#[bench::request(args = (Plain, put_ack, 1), setup = begun, config = limit(3976))]
 #[bench::ack(args = (Plain, put_ack, 1), setup = answered, config = limit(5448))]
 fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
@@ -114,7 +114,7 @@ fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A GET of 4 KiB at its initiator: the request, and then the REPLY.
 #[library_benchmark]
-#[bench::request(args = (Plain, Pair::get, 1), setup = begun, config = limit(4031))]
+#[bench::request(args = (Plain, Pair::get, 1), setup = begun, config = limit(3634))]
 #[bench::reply(args = (Plain, Pair::get, 1), setup = answered, config = limit(6510))]
 fn get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
@@ -123,7 +123,7 @@ fn get(mut pair: Box<Pair>) -> Box<Pair> {
 
 // The same GET at its target.
 #[library_benchmark]
-#[bench::one(args = (Plain, Pair::get, 1), setup = asked, config = limit(10_331))]
+#[bench::one(args = (Plain, Pair::get, 1), setup = asked, config = limit(9800))]
 fn answer_get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
@@ -137,12 +137,12 @@ fn waiting(portal: u32, is_counting: bool) -> Box<Chain> {
     chain
 }
 
-// A batch of PUTs of 4 KiB at a router, from the one connection to the other. It counts RPCs, or it does not: of bulk it
-// looks at the header, which may cost 5 % of the instructions without the kernel's, and of a request at 1 KiB more.
+// A batch of PUTs of 4 KiB at a router, from the one connection to the other. It counts RPCs, or it does not, which may
+// cost 5 %: of bulk it looks at the header, and of a request at 1 KiB more.
 #[library_benchmark(teardown = arrived)]
-#[bench::plain(args = (BULK, false), setup = waiting, config = limit(449_848))]
-#[bench::bulk_counted(args = (BULK, true), setup = waiting, config = limit(458_583))]
-#[bench::requests_counted(args = (REQUEST, true), setup = waiting, config = limit(498_534))]
+#[bench::plain(args = (BULK, false), setup = waiting, config = limit(441_065))]
+#[bench::bulk_counted(args = (BULK, true), setup = waiting, config = limit(449_628))]
+#[bench::requests_counted(args = (REQUEST, true), setup = waiting, config = limit(449_628))]
 fn forward(mut chain: Box<Chain>) -> Box<Chain> {
     chain.router.run();
     chain
@@ -154,7 +154,7 @@ fn arrived(mut chain: Box<Chain>) {
 
 // RPCs, each a request and its reply, at the thread that counts them.
 #[library_benchmark]
-#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(1))]
+#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(264_830))]
 fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
     assert_eq!(waiting.queue.count_now(), 2 * BATCH);
     waiting
