@@ -1,5 +1,6 @@
 //! The RPCs of Lustre in a capture: a line for each, or a table.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use lnet_ptlrpc::{
     Tally, fields, open, portal_use,
 };
 use lnet_types::Time;
-use lnet_wire::{Body, Header};
+use lnet_wire::{Body, Header, o2ib};
 use serde::Serialize;
 use serde_json::json;
 
@@ -49,6 +50,27 @@ fn keep(header: &Header) -> usize {
     }
 }
 
+/// The most GETs whose replies come by RDMA that are remembered.
+const GETS_MAX: usize = 1 << 16;
+
+/// Returns the header of the REPLY that the o2ib LND does not send: GET_DONE says how many bytes were written; `None` if
+/// the GET failed.
+fn reply_to(get: &Header, status: i32) -> Option<Header> {
+    let Body::Get(asked) = get.body else {
+        return None;
+    };
+    Some(Header {
+        dest_nid: get.src_nid,
+        src_nid: get.dest_nid,
+        dest_pid: get.src_pid,
+        src_pid: get.dest_pid,
+        payload_length: u32::try_from(status).ok()?,
+        body: Body::Reply(lnet_wire::Reply {
+            dst_wmd: asked.return_wmd,
+        }),
+    })
+}
+
 /// Reads the capture and prints its RPCs.
 pub(super) fn dump(
     args: &DumpArgs,
@@ -82,6 +104,8 @@ struct View<'a> {
     args: &'a DumpArgs,
     start: Option<Time>,
     table: Option<Summary>,
+    /// GETs over o2ib by connection, sender and cookie.
+    gets: BTreeMap<(u32, Direction, u64), Header>,
 }
 
 impl<'a> View<'a> {
@@ -91,6 +115,7 @@ impl<'a> View<'a> {
             args,
             start: None,
             table: args.rpc_summary.then(|| Summary::new(&by)),
+            gets: BTreeMap::new(),
         }
     }
 
@@ -101,18 +126,14 @@ impl<'a> View<'a> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         self.start.get_or_insert(message.time);
-        let Kind::Lnet(lnet) = message.kind else {
+        let Some((header, head)) = self.lnet(message) else {
             return Ok(());
-        };
-        let head = match lnet.payload {
-            Payload::Opaque { head, .. } => head,
-            _ => &[],
         };
         let side = u64::from(message.direction == Direction::FromAcceptor);
         let seen = Seen {
             time: message.time,
             place: u64::from(message.connection.id) << 1 | side,
-            header: &lnet.header,
+            header: &header,
             head,
         };
         let mut ended = Vec::new();
@@ -121,6 +142,36 @@ impl<'a> View<'a> {
             self.fields(&seen, role, out)?;
         }
         ended.iter().try_for_each(|rpc| self.rpc(rpc, out))
+    }
+
+    /// Returns the LNet header of a message and the first bytes of its payload; `None` if there is none.
+    fn lnet<'m>(&mut self, message: &Message<'m>) -> Option<(Header, &'m [u8])> {
+        let (header, head) = match message.kind {
+            Kind::Lnet(lnet) => match lnet.payload {
+                Payload::Opaque { head, .. } => (lnet.header, head),
+                _ => (lnet.header, &[][..]),
+            },
+            Kind::O2ib(o2ib) => match &o2ib.body {
+                o2ib::Body::Immediate { header, payload } => (*header, *payload),
+                o2ib::Body::PutReq { header, .. } => (*header, &[][..]),
+                o2ib::Body::GetReq { header, cookie, .. } => {
+                    let key = (message.connection.id, message.direction, *cookie);
+                    self.gets.insert(key, *header);
+                    if self.gets.len() > GETS_MAX {
+                        self.gets.pop_first();
+                    }
+                    (*header, &[][..])
+                }
+                o2ib::Body::GetDone { cookie, status } => {
+                    let asker = message.direction.other();
+                    let get = self.gets.remove(&(message.connection.id, asker, *cookie))?;
+                    (reply_to(&get, *status)?, &[][..])
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some((header, head))
     }
 
     /// Prints every field of a request or a reply.

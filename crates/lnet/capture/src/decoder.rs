@@ -5,15 +5,16 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 
 use lnet_types::Time;
-use lnet_wire::Connreq;
+use lnet_wire::{Connreq, o2ib};
 
 use crate::conversation::{Conversation, Shared};
 use crate::error::CaptureError;
 use crate::file::{Packet, read_packets};
 use crate::half::{Keep, Sink};
-use crate::ip::{self, Segment};
+use crate::ip::{self, Carried, Segment};
 use crate::message::Message;
 use crate::payload::Pings;
+use crate::rdma::{self, Rdma};
 use crate::summary::Summary;
 
 /// The port on which LNet nodes listen.
@@ -27,7 +28,8 @@ pub const LNET_PORT: u16 = 988;
 /// messages come in the order of their last bytes.
 ///
 /// A TCP connection counts as LNet if one of its ports is listed, or if a segment starts with an
-/// acceptor request. Memory is limited to [`CONVERSATIONS_MAX`] connections and [`KEPT_BYTES_MAX`]
+/// acceptor request; an RDMA connection if it is asked for at a listed port or at that of the o2ib LND, or if a message
+/// starts as the LND's do. Memory is limited to [`CONVERSATIONS_MAX`] connections and [`KEPT_BYTES_MAX`]
 /// bytes. Beyond these limits the decoder closes the least recently used connections and no longer
 /// waits for missing segments.
 #[derive(Debug)]
@@ -35,6 +37,7 @@ pub struct Decoder {
     ports: Vec<u16>,
     keep: Keep,
     conversations: BTreeMap<Ends, Conversation>,
+    rdma: Rdma,
     pings: Pings,
     summary: Summary,
     kept: usize,
@@ -68,8 +71,10 @@ impl Decoder {
     /// A decoder for nodes that listen on `ports`.
     #[must_use]
     pub fn new(ports: &[u16]) -> Self {
+        let services = ports.iter().copied().chain([o2ib::SERVICE]);
         Self {
             ports: ports.to_vec(),
+            rdma: Rdma::new(services.collect()),
             keep: |_| 0,
             conversations: BTreeMap::new(),
             pings: Pings::default(),
@@ -110,8 +115,17 @@ impl Decoder {
     pub fn packet(&mut self, packet: &Packet<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
         self.summary.packets += 1;
         self.now = packet.time;
-        match ip::segment(packet) {
-            Ok(segment) => self.segment(&segment, sink),
+        match ip::carried(packet) {
+            Ok(Carried::Tcp(segment)) => self.segment(&segment, sink),
+            Ok(Carried::Rdma(packet)) => {
+                let mut cx = rdma::Context {
+                    time: self.now,
+                    next_id: &mut self.next_id,
+                    summary: &mut self.summary,
+                    sink,
+                };
+                self.rdma.packet(&packet, &mut cx)
+            }
             Err(reason) => {
                 *self.summary.skipped.entry(reason).or_default() += 1;
                 Ok(())
@@ -125,6 +139,8 @@ impl Decoder {
             .into_values()
             .collect();
         left.sort_by_key(Conversation::id);
+        let rdma = std::mem::replace(&mut self.rdma, Rdma::new(Vec::new()));
+        rdma.finish(&mut self.summary);
         let result = left
             .into_iter()
             .try_for_each(|conversation| self.close(conversation, sink));

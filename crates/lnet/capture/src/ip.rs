@@ -1,12 +1,13 @@
-//! Finds the TCP segment in a captured packet.
+//! Finds the TCP segment, or the RDMA packet, in a captured packet.
 //!
 //! ```text
 //! Ethernet [VLAN…] ┐
-//! Linux cooked v1, v2 ├─ EtherType ─ IPv4 | IPv6 [extension headers…] ─ TCP ─ payload
-//! raw IP, null/loopback ┘
+//! Linux cooked v1, v2 ├─ EtherType ─ IPv4 | IPv6 [extension headers…] ┬─ TCP ─ payload
+//! raw IP, null/loopback ┘                                             └─ UDP 4791 ─ RDMA
+//! InfiniBand ─ LRH [GRH] ─ RDMA
 //! ```
 //!
-//! Lengths are checked before use. A packet without a TCP segment has a [`Skipped`] reason. A
+//! Lengths are checked before use. A packet without either has a [`Skipped`] reason. A
 //! packet that the snap length of the capture truncated has the present payload and the number of
 //! missing bytes. Checksums are not verified, because with offloading the packets captured on the
 //! sender have none.
@@ -15,15 +16,16 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::file::Packet;
+use crate::rdma::packet::{self, RdmaPacket};
 
-/// Why a packet has no readable TCP segment.
+/// Why a packet has no readable TCP segment and no RDMA packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skipped {
     /// The capture's link type is not known.
     LinkType(u16),
     /// Neither IPv4 nor IPv6: ARP, LLDP, ….
     NotIp,
-    /// IP, but not TCP.
+    /// IP, but neither TCP nor RDMA.
     NotTcp,
     /// A fragment of an IP packet; fragments are not reassembled.
     IpFragment,
@@ -60,15 +62,29 @@ pub(crate) struct Segment<'a> {
     pub(crate) cut: usize,
 }
 
-/// Finds the TCP segment in a packet.
-pub(crate) fn segment<'a>(packet: &Packet<'a>) -> Result<Segment<'a>, Skipped> {
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Carried<'a> {
+    Tcp(Segment<'a>),
+    Rdma(RdmaPacket<'a>),
+}
+
+/// Finds what a packet carries.
+pub(crate) fn carried<'a>(packet: &Packet<'a>) -> Result<Carried<'a>, Skipped> {
+    if packet.link_type == LINK_INFINIBAND {
+        return packet::of_infiniband(packet.data).map(Carried::Rdma);
+    }
     let ip = ip_packet(packet)?;
     let transport = match ip.first().ok_or(Skipped::Malformed)? >> 4 {
         4 => ipv4(ip)?,
         6 => ipv6(ip)?,
         _ => return Err(Skipped::NotIp),
     };
-    tcp(&transport)
+    match transport.protocol {
+        PROTOCOL_TCP => tcp(&transport).map(Carried::Tcp),
+        PROTOCOL_UDP => roce(&transport).map(Carried::Rdma),
+        _ => Err(Skipped::NotTcp),
+    }
 }
 
 // LINKTYPE_ numbers of the pcap format.
@@ -77,6 +93,7 @@ const LINK_ETHERNET: u16 = 1;
 const LINK_RAW: [u16; 5] = [12, 14, 101, 228, 229];
 const LINK_LOOP: u16 = 108;
 const LINK_LINUX_SLL: u16 = 113;
+const LINK_INFINIBAND: u16 = 247;
 const LINK_LINUX_SLL2: u16 = 276;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -86,13 +103,17 @@ const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
 const VLAN_TAGS_MAX: usize = 4;
 
 const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+/// The UDP port of RDMA over Converged Ethernet, version 2.
+const PORT_ROCE: u16 = 4791;
 /// The most extension headers; hosts do not send more in an IPv6 packet.
 const IPV6_EXTENSIONS_MAX: usize = 8;
 
-/// The properties of the TCP segment that the IP header shows.
+/// The properties of a segment or datagram that the IP header shows.
 struct Transport<'a> {
     from: IpAddr,
     to: IpAddr,
+    protocol: u8,
     data: &'a [u8],
     cut: usize,
 }
@@ -140,9 +161,7 @@ fn ipv4(data: &[u8]) -> Result<Transport<'_>, Skipped> {
     if u16_at(data, 6)? & MORE_FRAGMENTS_AND_OFFSET != 0 {
         return Err(Skipped::IpFragment);
     }
-    if byte_at(data, 9)? != PROTOCOL_TCP {
-        return Err(Skipped::NotTcp);
-    }
+    let protocol = byte_at(data, 9)?;
     let from = IpAddr::V4(Ipv4Addr::from(array_at::<4>(data, 12)?));
     let to = IpAddr::V4(Ipv4Addr::from(array_at::<4>(data, 16)?));
     let total = usize::from(u16_at(data, 2)?);
@@ -151,12 +170,8 @@ fn ipv4(data: &[u8]) -> Result<Transport<'_>, Skipped> {
         0 => None,
         total => Some(total.checked_sub(header_len).ok_or(Skipped::Malformed)?),
     };
-    transport(
-        from,
-        to,
-        data.get(header_len..).ok_or(Skipped::Malformed)?,
-        payload_len,
-    )
+    let payload = data.get(header_len..).ok_or(Skipped::Malformed)?;
+    transport([from, to], protocol, payload, payload_len)
 }
 
 fn ipv6(data: &[u8]) -> Result<Transport<'_>, Skipped> {
@@ -171,20 +186,13 @@ fn ipv6(data: &[u8]) -> Result<Transport<'_>, Skipped> {
         next = byte_at(data, at)?;
         at += length;
     }
-    if next != PROTOCOL_TCP {
-        return Err(Skipped::NotTcp);
-    }
     // As for IPv4: 0 means a packet captured before its split, or a jumbogram.
     let payload_len = match usize::from(u16_at(data, 4)?) {
         0 => None,
         length => Some((length + 40).checked_sub(at).ok_or(Skipped::Malformed)?),
     };
-    transport(
-        from,
-        to,
-        data.get(at..).ok_or(Skipped::Malformed)?,
-        payload_len,
-    )
+    let payload = data.get(at..).ok_or(Skipped::Malformed)?;
+    transport([from, to], next, payload, payload_len)
 }
 
 /// The length of the extension header at `at`; `None` if `next` is not an extension header.
@@ -207,8 +215,8 @@ fn ipv6_extension_len(next: u8, data: &[u8], at: usize) -> Result<Option<usize>,
 
 /// Removes the padding of the link layer and counts the bytes that the capture lacks.
 fn transport(
-    from: IpAddr,
-    to: IpAddr,
+    [from, to]: [IpAddr; 2],
+    protocol: u8,
     data: &[u8],
     length: Option<usize>,
 ) -> Result<Transport<'_>, Skipped> {
@@ -218,6 +226,7 @@ fn transport(
     Ok(Transport {
         from,
         to,
+        protocol,
         data,
         cut: length - kept,
     })
@@ -250,15 +259,24 @@ fn tcp<'a>(ip: &Transport<'a>) -> Result<Segment<'a>, Skipped> {
     })
 }
 
-fn byte_at(data: &[u8], at: usize) -> Result<u8, Skipped> {
+fn roce<'a>(ip: &Transport<'a>) -> Result<RdmaPacket<'a>, Skipped> {
+    const HEADER_LEN: usize = 8;
+    if u16_at(ip.data, 2)? != PORT_ROCE {
+        return Err(Skipped::NotTcp);
+    }
+    let data = ip.data.get(HEADER_LEN..).ok_or(Skipped::Malformed)?;
+    RdmaPacket::read([ip.from, ip.to], data, ip.cut)
+}
+
+pub(crate) fn byte_at(data: &[u8], at: usize) -> Result<u8, Skipped> {
     data.get(at).copied().ok_or(Skipped::Malformed)
 }
 
-fn u16_at(data: &[u8], at: usize) -> Result<u16, Skipped> {
+pub(crate) fn u16_at(data: &[u8], at: usize) -> Result<u16, Skipped> {
     Ok(u16::from_be_bytes(array_at(data, at)?))
 }
 
-fn array_at<const N: usize>(data: &[u8], at: usize) -> Result<[u8; N], Skipped> {
+pub(crate) fn array_at<const N: usize>(data: &[u8], at: usize) -> Result<[u8; N], Skipped> {
     data.get(at..)
         .and_then(|tail| tail.first_chunk::<N>())
         .copied()

@@ -4,6 +4,7 @@
 //!  pcap, pcapng      Ethernet, cooked,      IPv4, IPv6         two streams        connreq, HELLO,
 //!  file              raw IP, loopback       TCP                a connection       frames
 //!  ----------> file ------------------> ip ------> reassembly ------------> half -----------> Message
+//!                    InfiniBand, RoCE        ------> rdma -- connection manager, o2ib LND ---> Message
 //! ```
 //!
 //! [`decode_capture`] reads a file from front to back and calls a closure with each [`Message`].
@@ -27,8 +28,7 @@
 //! # Ok::<(), lnet_capture::CaptureError>(())
 //! ```
 //!
-//! Limits: memory is limited for every input; IP fragments are not reassembled; only LNet over TCP
-//! is decoded. The layouts are those of [`lnet_wire`]. The crate keeps no state of a node and opens
+//! Limits: memory is limited for every input; IP fragments are not reassembled. The layouts are those of [`lnet_wire`]. The crate keeps no state of a node and opens
 //! no socket.
 
 mod boundary;
@@ -40,6 +40,7 @@ mod half;
 mod ip;
 mod message;
 mod payload;
+mod rdma;
 mod reassembly;
 pub mod render;
 mod summary;
@@ -49,6 +50,6 @@ pub use error::CaptureError;
 pub use file::{Packet, RECORD_LEN_MAX, read_packets};
 pub use half::Keep;
 pub use ip::Skipped;
-pub use message::{Connection, Direction, Kind, Lnet, Message, Reason};
+pub use message::{Cm, CmStep, Connection, Direction, Kind, Lnet, Message, Nak, RdmaWrite, Reason};
 pub use payload::Payload;
 pub use summary::{Bytes, Summary};

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use lnet_types::Time;
+use lnet_wire::o2ib::{self, Rejection};
 use lnet_wire::{
-    Connreq, Ctype, DecodeError, Header, HeaderForm, HelloVersion, KsockHeader, ReceivedHello,
+    Connreq, Ctype, DecodeError, Header, HeaderForm, HelloVersion, KsockHeader, MessageType,
+    ReceivedHello,
 };
 
 use crate::payload::Payload;
@@ -82,6 +84,21 @@ pub enum Kind<'a> {
         /// Captured bytes of a structure that the gap interrupts, which cannot be decoded.
         undecoded: u64,
     },
+    /// A message of the connection manager, over RDMA.
+    Cm(Cm<'a>),
+    /// A message of the o2ib LND.
+    O2ib(&'a o2ib::Message<'a>),
+    /// Payload that one end wrote into the memory of the other.
+    Write(RdmaWrite),
+    /// A negative acknowledgement.
+    Nak(Nak),
+    /// Packets of a queue pair that are not in the capture.
+    PacketsLost {
+        /// The number of packets.
+        packets: u32,
+        /// Captured bytes of a message that they interrupt, which cannot be decoded.
+        undecoded: u64,
+    },
     /// A search for a frame boundary ended.
     Resumed {
         /// The reason for the search.
@@ -105,7 +122,11 @@ impl Kind<'_> {
             Self::Lnet(lnet) => lnet.name(),
             Self::Broken(_) => "BROKEN",
             Self::Cut { .. } => "CUT",
-            Self::Gap { .. } => "GAP",
+            Self::Gap { .. } | Self::PacketsLost { .. } => "GAP",
+            Self::Cm(cm) => cm.step.name(),
+            Self::O2ib(message) => o2ib_name(message.body.kind()),
+            Self::Write(_) => "RDMA_WRITE",
+            Self::Nak(_) => "NAK",
             Self::Resumed { found: false, .. } => "SKIPPED",
             Self::Resumed {
                 reason: Reason::Joined,
@@ -114,6 +135,96 @@ impl Kind<'_> {
             Self::Resumed { .. } => "RESUMED",
         }
     }
+}
+
+/// Returns the name of a type of message of the o2ib LND.
+pub(crate) const fn o2ib_name(kind: o2ib::MessageKind) -> &'static str {
+    match kind {
+        o2ib::MessageKind::Connreq => "IB_CONNREQ",
+        o2ib::MessageKind::Connack => "IB_CONNACK",
+        o2ib::MessageKind::Noop => "IB_NOOP",
+        o2ib::MessageKind::Immediate => "IMMEDIATE",
+        o2ib::MessageKind::PutReq => "PUT_REQ",
+        o2ib::MessageKind::PutNak => "PUT_NAK",
+        o2ib::MessageKind::PutAck => "PUT_ACK",
+        o2ib::MessageKind::PutDone => "PUT_DONE",
+        o2ib::MessageKind::GetReq => "GET_REQ",
+        o2ib::MessageKind::GetDone => "GET_DONE",
+    }
+}
+
+/// A message of the connection manager, with what LNet says in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cm<'a> {
+    /// What the message does.
+    pub step: CmStep,
+    /// LNet's CONNREQ in a request, its CONNACK in a reply.
+    pub message: Option<&'a o2ib::Message<'a>>,
+    /// LNet's reason in a rejection.
+    pub rejection: Option<Rejection>,
+}
+
+/// What a message of the connection manager does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CmStep {
+    /// Asks for a connection.
+    Request,
+    /// Agrees.
+    Reply,
+    /// Refuses, for this reason of the connection manager.
+    Reject(u16),
+    /// Begins to use the connection.
+    Ready,
+    /// Ends the connection.
+    Disconnect,
+    /// Confirms the end.
+    Disconnected,
+}
+
+impl CmStep {
+    /// The reason of a rejection that the peer itself gives.
+    pub const BY_PEER: u16 = 28;
+
+    /// Returns the name under which the message is printed and counted.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "CM_REQ",
+            Self::Reply => "CM_REP",
+            Self::Reject(_) => "CM_REJ",
+            Self::Ready => "CM_RTU",
+            Self::Disconnect => "CM_DREQ",
+            Self::Disconnected => "CM_DREP",
+        }
+    }
+}
+
+/// A write into the memory of the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdmaWrite {
+    /// The address, as the other end gave it.
+    pub address: u64,
+    /// The key of the memory.
+    pub rkey: u32,
+    /// The number of bytes.
+    pub length: u32,
+}
+
+/// Why an end does not accept a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nak {
+    /// It has no receive buffer, and is to be asked again.
+    ReceiverNotReady,
+    /// A packet before is missing.
+    SequenceError,
+    /// The request is not valid.
+    InvalidRequest,
+    /// The memory may not be written: a wrong key, or beyond its bounds.
+    RemoteAccess,
+    /// The end cannot carry out the request.
+    RemoteOperation,
+    /// Another code.
+    Other(u8),
 }
 
 /// The reason for the search of a frame boundary.
@@ -144,25 +255,42 @@ impl Lnet<'_> {
     /// The message type's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        match self.header.message_type() {
-            lnet_wire::MessageType::Ack => "ACK",
-            lnet_wire::MessageType::Put => "PUT",
-            lnet_wire::MessageType::Get => "GET",
-            lnet_wire::MessageType::Reply => "REPLY",
-        }
+        type_name(self.header.message_type())
+    }
+}
+
+/// Returns the name of a type of LNet message.
+pub(crate) const fn type_name(kind: MessageType) -> &'static str {
+    match kind {
+        MessageType::Ack => "ACK",
+        MessageType::Put => "PUT",
+        MessageType::Get => "GET",
+        MessageType::Reply => "REPLY",
     }
 }
 
 /// The sending side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// The side that opened the TCP connection.
+    /// The side that opened the connection.
     FromInitiator,
     /// The side that accepted it.
     FromAcceptor,
 }
 
-/// One TCP connection that carries LNet.
+impl Direction {
+    /// Returns the other side.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::FromInitiator => Self::FromAcceptor,
+            Self::FromAcceptor => Self::FromInitiator,
+        }
+    }
+}
+
+/// One TCP connection, or one pair of RDMA queue pairs, that carries LNet. Of queue pairs whose connection began before
+/// the capture, each direction is a connection of its own, with the ports 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Number in the capture, from 0 in order of appearance.

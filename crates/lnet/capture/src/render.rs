@@ -5,6 +5,7 @@
 mod fields;
 pub mod json;
 mod line;
+mod rdma;
 mod summary;
 
 use std::fmt;

@@ -8,13 +8,13 @@ use crate::payload::Payload;
 
 /// Counts over a whole capture.
 ///
-/// Every payload byte of a TCP connection with LNet counts in exactly one field of [`Bytes`], and
+/// Every payload byte of a connection with LNet counts in exactly one field of [`Bytes`], and
 /// only once if it was retransmitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Packets in the file.
     pub packets: u64,
-    /// Packets without a TCP segment, by reason.
+    /// Packets without a TCP segment and without an RDMA packet, by reason.
     pub skipped: BTreeMap<Skipped, u64>,
     /// Connections with LNet, or with an attempt to open one.
     pub connections: u64,
@@ -26,9 +26,13 @@ pub struct Summary {
     pub messages: BTreeMap<&'static str, u64>,
     /// The bytes by result.
     pub bytes: Bytes,
+    /// RDMA packets that were sent again.
+    pub packets_repeated: u64,
+    /// RDMA packets that are not in the capture.
+    pub packets_lost: u64,
 }
 
-/// Bytes of TCP streams by result.
+/// Bytes of TCP streams, and of SENDs and writes of RDMA, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// Part of a decoded structure, or its opaque payload.
@@ -57,8 +61,17 @@ impl Summary {
         *self.messages.entry(message.kind.name()).or_default() += 1;
         let bytes = &mut self.bytes;
         match message.kind {
-            Kind::Connreq(_) | Kind::Rejection | Kind::Hello(_) | Kind::Noop(_) => {
-                bytes.decoded += message.length;
+            Kind::Connreq(_)
+            | Kind::Rejection
+            | Kind::Hello(_)
+            | Kind::Noop(_)
+            | Kind::Cm(_)
+            | Kind::O2ib(_)
+            | Kind::Write(_)
+            | Kind::Nak(_) => bytes.decoded += message.length,
+            Kind::PacketsLost { packets, undecoded } => {
+                self.packets_lost += u64::from(packets);
+                bytes.undecoded += undecoded;
             }
             Kind::Lnet(lnet) => match lnet.payload {
                 Payload::Opaque { lost, .. } => {

@@ -9,7 +9,8 @@
 
 mod common;
 
-use lnet_capture::{Kind, LNET_PORT, Lnet, Message, Payload, Summary, decode_capture, render};
+use lnet_capture::{Cm, Kind, LNET_PORT, Lnet, Message, Payload, Summary, decode_capture, render};
+use lnet_wire::o2ib::MESSAGE_MAX;
 use lnet_wire::{Connreq, PingInfoRepr};
 
 #[test]
@@ -97,7 +98,23 @@ fn encode(message: &Message<'_>) -> Option<Vec<u8>> {
         Kind::Noop(frame) => return Some(frame.to_bytes().to_vec()),
         Kind::Lnet(lnet) => return Some(encode_lnet(&lnet)),
         Kind::Cut { frame, .. } => return frame.map(|frame| frame.to_bytes().to_vec()),
-        Kind::Broken(_) | Kind::Gap { .. } | Kind::Resumed { .. } => return None,
+        Kind::O2ib(o2ib)
+        | Kind::Cm(Cm {
+            message: Some(o2ib),
+            ..
+        }) => {
+            bytes.resize(MESSAGE_MAX, 0xEE);
+            let length = o2ib.encode(&mut bytes).expect("a decoded message encodes");
+            // The payload of a message is not among the raw bytes.
+            length.min(message.raw.len())
+        }
+        Kind::Broken(_)
+        | Kind::Gap { .. }
+        | Kind::Resumed { .. }
+        | Kind::Cm(_)
+        | Kind::Write(_)
+        | Kind::Nak(_)
+        | Kind::PacketsLost { .. } => return None,
     };
     bytes.truncate(length);
     Some(bytes)

@@ -13,6 +13,7 @@ use std::path::Path;
 use lnet_capture::LNET_PORT;
 
 use common::tshark::{Fields, Incomparable, compare, difference, has_tshark};
+use common::{roce, tshark_rdma};
 
 #[test]
 fn tshark_says_the_same_of_the_shared_captures() {
@@ -35,6 +36,29 @@ fn tshark_says_the_same_of_the_small_capture() {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ping.pcap");
     assert_eq!(compare(&path, LNET_PORT), Ok(8));
+}
+
+/// Messages of every type, among them some that were sent again.
+#[test]
+fn tshark_says_the_same_of_messages_over_rdma() {
+    if !has_tshark() {
+        return;
+    }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("every-message-over-rdma.pcap");
+    std::fs::write(&path, roce::every_message()).expect("the capture is written");
+    assert_eq!(tshark_rdma::compare(&path), Ok(12));
+}
+
+/// A capture that was made by a run between two real devices: `FINERAIL_RDMA_CAPTURE=FILE`.
+#[test]
+fn tshark_says_the_same_of_a_run_over_rdma() {
+    let Some(path) = std::env::var_os("FINERAIL_RDMA_CAPTURE") else {
+        println!("skipped: FINERAIL_RDMA_CAPTURE names no capture");
+        return;
+    };
+    let compared = tshark_rdma::compare(Path::new(&path)).expect("both say the same");
+    println!("{compared} messages");
+    assert!(compared > 0, "no message of the o2ib LND in the capture");
 }
 
 /// Shows that the comparison can fail.

@@ -13,11 +13,11 @@ use std::io;
 
 use lnet_wire::{
     Body, Connreq, ConnreqVersion, Header, HeaderForm, Hello, HelloVersion, KsockHeader, PingInfo,
-    ReceivedHello,
+    ReceivedHello, o2ib,
 };
 
 use super::{FeaturesText, HandleText, StatusText};
-use crate::message::{Kind, Lnet, Message};
+use crate::message::{Kind, Lnet, Message, o2ib_name, type_name};
 use crate::payload::Payload;
 
 /// Writes every field of a message, one on each line. A message without fields (a gap) writes
@@ -84,7 +84,22 @@ fn fields(kind: &Kind<'_>) -> Vec<Field> {
         Kind::Cut {
             frame: Some(frame), ..
         } => frame_fields(&mut list, frame),
-        Kind::Cut { .. } | Kind::Broken(_) | Kind::Gap { .. } | Kind::Resumed { .. } => {}
+        Kind::O2ib(message) => o2ib_fields(&mut list, message),
+        Kind::Cm(cm) => {
+            if let Some(message) = cm.message {
+                o2ib_fields(&mut list, message);
+            }
+            if let Some(rejection) = &cm.rejection {
+                o2ib_rejection_fields(&mut list, rejection);
+            }
+        }
+        Kind::Cut { .. }
+        | Kind::Broken(_)
+        | Kind::Gap { .. }
+        | Kind::Write(_)
+        | Kind::Nak(_)
+        | Kind::PacketsLost { .. }
+        | Kind::Resumed { .. } => {}
     }
     list
 }
@@ -248,6 +263,95 @@ fn body_fields(list: &mut Vec<Field>, body: &Body) {
             add(list, "", 24, "");
         }
     }
+}
+
+fn o2ib_fields(list: &mut Vec<Field>, message: &o2ib::Message<'_>) {
+    let envelope = &message.envelope;
+    let hex = |value: u64| format!("{value:#x}");
+    add(list, "magic", 4, "o2ib");
+    add(list, "version", 2, format_args!("{:#x}", o2ib::VERSION));
+    add(list, "type", 1, o2ib_name(message.body.kind()));
+    add(list, "credits", 1, envelope.credits);
+    add(list, "length", 4, "");
+    add(list, "checksum", 4, "");
+    add(list, "src_nid", 8, envelope.source);
+    add(list, "src_incarnation", 8, hex(envelope.source_incarnation));
+    add(list, "dst_nid", 8, envelope.destination);
+    add(
+        list,
+        "dst_incarnation",
+        8,
+        hex(envelope.destination_incarnation),
+    );
+    match &message.body {
+        o2ib::Body::Connreq(parameters) | o2ib::Body::Connack(parameters) => {
+            parameter_fields(list, parameters);
+        }
+        o2ib::Body::Noop => {}
+        o2ib::Body::Immediate { header, .. } => inner_fields(list, header),
+        o2ib::Body::PutReq { header, cookie } => {
+            inner_fields(list, header);
+            add(list, "cookie", 8, hex(*cookie));
+        }
+        o2ib::Body::PutNak { cookie, status }
+        | o2ib::Body::PutDone { cookie, status }
+        | o2ib::Body::GetDone { cookie, status } => {
+            add(list, "cookie", 8, hex(*cookie));
+            add(list, "status", 4, status);
+        }
+        o2ib::Body::PutAck {
+            source_cookie,
+            sink_cookie,
+            descriptor,
+        } => {
+            add(list, "source_cookie", 8, hex(*source_cookie));
+            add(list, "sink_cookie", 8, hex(*sink_cookie));
+            descriptor_fields(list, descriptor);
+        }
+        o2ib::Body::GetReq {
+            header,
+            cookie,
+            descriptor,
+        } => {
+            inner_fields(list, header);
+            add(list, "cookie", 8, hex(*cookie));
+            descriptor_fields(list, descriptor);
+        }
+    }
+}
+
+fn inner_fields(list: &mut Vec<Field>, header: &Header) {
+    let name = type_name(header.message_type());
+    header_fields(list, HeaderForm::Nid4, header, name);
+}
+
+fn parameter_fields(list: &mut Vec<Field>, parameters: &o2ib::Parameters) {
+    add(list, "queue_depth", 2, parameters.queue_depth);
+    add(list, "fragments", 2, parameters.fragments);
+    add(list, "message_size", 4, parameters.message_size);
+}
+
+fn descriptor_fields(list: &mut Vec<Field>, descriptor: &o2ib::Descriptor) {
+    add(list, "rkey", 4, format_args!("{:#x}", descriptor.rkey));
+    add(list, "fragments", 4, descriptor.fragments.len());
+    for fragment in &descriptor.fragments {
+        add(list, "length", 4, fragment.length);
+        add(list, "address", 8, format_args!("{:#x}", fragment.address));
+    }
+}
+
+fn o2ib_rejection_fields(list: &mut Vec<Field>, rejection: &o2ib::Rejection) {
+    add(list, "magic", 4, "o2ib");
+    add(list, "version", 2, format_args!("{:#x}", rejection.version));
+    add(list, "reason", 1, format_args!("{:?}", rejection.reason));
+    add(list, "", 1, "");
+    add(
+        list,
+        "incarnation",
+        8,
+        format_args!("{:#x}", rejection.incarnation),
+    );
+    parameter_fields(list, &rejection.parameters);
 }
 
 fn ping_fields(list: &mut Vec<Field>, info: &PingInfo<'_>) {

@@ -5,7 +5,7 @@
 //!
 //! | Key | In | Meaning |
 //! |---|---|---|
-//! | `what` | all | `CONNREQ`, `REFUSAL`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; in the last line `summary` |
+//! | `what` | all | `CONNREQ`, `REFUSAL`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; over RDMA `CM_REQ`, `CM_REP`, `CM_REJ`, `CM_RTU`, `CM_DREQ`, `CM_DREP`, `IB_NOOP`, `IMMEDIATE`, `PUT_REQ`, `PUT_NAK`, `PUT_ACK`, `PUT_DONE`, `GET_REQ`, `GET_DONE`, `RDMA_WRITE`, `NAK`; in the last line `summary` |
 //! | `time` | all | seconds since the Unix epoch, as text with nine decimals |
 //! | `connection`, `from`, `to` | all | number of the connection in the capture; socket addresses |
 //! | `joined`, `rejected` | all | the connection's state by then |
@@ -21,14 +21,24 @@
 //! | `needed` | CUT | bytes of the headers that were not there in full |
 //! | `lost`, `undecoded` | GAP | bytes |
 //! | `reason`, `skipped` | JOINED, RESUMED, SKIPPED | `joined`, `gap` or `damage`; bytes skipped |
+//! | `queue_depth`, `fragments`, `message_size`, `incarnation` | CM_REQ, CM_REP, CM_REJ | what LNet says in the message of the connection manager |
+//! | `reason` | CM_REJ | LNet's reason, or that of the connection manager in words |
+//! | `lnd_src_nid`, `lnd_dest_nid`, `credits` | messages of the o2ib LND, CM_REQ, CM_REP | the LND's ends, and the credits that it gives back |
+//! | `type`, and the keys of that type | IMMEDIATE, PUT_REQ, GET_REQ | the LNet message inside |
+//! | `cookie`, `source_cookie`, `sink_cookie`, `status`, `rkey`, `memory` | where the type has them | `memory`: `length` and `address` of each fragment |
+//! | `address`, `rkey` | RDMA_WRITE | where `length` bytes went |
+//! | `reason` | NAK | in words |
+//! | `packets_lost`, `undecoded` | GAP over RDMA | packets; bytes |
 
 use std::io;
 
-use lnet_wire::{Body, ByteOrder, Connreq, ConnreqVersion, KsockHeader, PingInfo, ReceivedHello};
+use lnet_wire::{
+    Body, ByteOrder, Connreq, ConnreqVersion, Header, KsockHeader, PingInfo, ReceivedHello, o2ib,
+};
 use serde_json::{Map, Value, json};
 
-use super::{HandleText, StatusText};
-use crate::message::{Kind, Lnet, Message, Reason};
+use super::{HandleText, StatusText, rdma};
+use crate::message::{Cm, CmStep, Kind, Lnet, Message, Reason, type_name};
 use crate::payload::Payload;
 
 /// Writes a message as one line of JSON. The [module](self) documents the keys.
@@ -64,6 +74,17 @@ pub fn write_json(out: &mut dyn io::Write, message: &Message<'_>) -> io::Result<
             };
             put(&mut object, "reason", reason);
             put(&mut object, "skipped", skipped);
+        }
+        Kind::Cm(cm) => put_cm(&mut object, &cm),
+        Kind::O2ib(message) => put_o2ib(&mut object, message),
+        Kind::Write(write) => {
+            put(&mut object, "address", hex(write.address));
+            put(&mut object, "rkey", write.rkey);
+        }
+        Kind::Nak(nak) => put(&mut object, "reason", rdma::nak_text(nak)),
+        Kind::PacketsLost { packets, undecoded } => {
+            put(&mut object, "packets_lost", packets);
+            put(&mut object, "undecoded", undecoded);
         }
     }
     writeln!(out, "{}", Value::Object(object))
@@ -130,18 +151,100 @@ fn put_lnet(object: &mut Object, lnet: &Lnet<'_>) {
     if let Some(frame) = &lnet.frame {
         put_frame(object, frame);
     }
-    put(object, "src_nid", lnet.header.src_nid.to_string());
-    put(object, "dest_nid", lnet.header.dest_nid.to_string());
-    put(object, "src_pid", lnet.header.src_pid);
-    put(object, "dest_pid", lnet.header.dest_pid);
-    put(object, "payload_length", lnet.header.payload_length);
-    put_body(object, &lnet.header.body);
+    put_header(object, &lnet.header);
     match &lnet.payload {
         Payload::None | Payload::Opaque { lost: 0, .. } => {}
         Payload::Opaque { lost, .. } => put(object, "payload_lost", *lost),
         Payload::Ping(info) => put(object, "ping", ping(info)),
         Payload::BadPing(error) => put_error(object, error),
     }
+}
+
+fn put_header(object: &mut Object, header: &Header) {
+    put(object, "src_nid", header.src_nid.to_string());
+    put(object, "dest_nid", header.dest_nid.to_string());
+    put(object, "src_pid", header.src_pid);
+    put(object, "dest_pid", header.dest_pid);
+    put(object, "payload_length", header.payload_length);
+    put_body(object, &header.body);
+}
+
+fn put_cm(object: &mut Object, cm: &Cm<'_>) {
+    if let Some(message) = cm.message {
+        put_o2ib(object, message);
+        put(
+            object,
+            "incarnation",
+            hex(message.envelope.source_incarnation),
+        );
+    }
+    if let Some(rejection) = &cm.rejection {
+        put(object, "reason", format!("{:?}", rejection.reason));
+        put(object, "incarnation", hex(rejection.incarnation));
+        put_parameters(object, &rejection.parameters);
+    } else if let CmStep::Reject(reason) = cm.step {
+        put(object, "reason", rdma::reason_text(reason));
+    }
+}
+
+fn put_o2ib(object: &mut Object, message: &o2ib::Message<'_>) {
+    let envelope = &message.envelope;
+    put(object, "lnd_src_nid", envelope.source.to_string());
+    put(object, "lnd_dest_nid", envelope.destination.to_string());
+    put(object, "credits", envelope.credits);
+    match &message.body {
+        o2ib::Body::Connreq(parameters) | o2ib::Body::Connack(parameters) => {
+            put_parameters(object, parameters);
+        }
+        o2ib::Body::Noop => {}
+        o2ib::Body::Immediate { header, .. } => put_inner(object, header),
+        o2ib::Body::PutReq { header, cookie } => {
+            put_inner(object, header);
+            put(object, "cookie", hex(*cookie));
+        }
+        o2ib::Body::PutNak { cookie, status }
+        | o2ib::Body::PutDone { cookie, status }
+        | o2ib::Body::GetDone { cookie, status } => {
+            put(object, "cookie", hex(*cookie));
+            put(object, "status", *status);
+        }
+        o2ib::Body::PutAck {
+            source_cookie,
+            sink_cookie,
+            descriptor,
+        } => {
+            put(object, "source_cookie", hex(*source_cookie));
+            put(object, "sink_cookie", hex(*sink_cookie));
+            put_descriptor(object, descriptor);
+        }
+        o2ib::Body::GetReq {
+            header,
+            cookie,
+            descriptor,
+        } => {
+            put_inner(object, header);
+            put(object, "cookie", hex(*cookie));
+            put_descriptor(object, descriptor);
+        }
+    }
+}
+
+fn put_inner(object: &mut Object, header: &Header) {
+    put(object, "type", type_name(header.message_type()));
+    put_header(object, header);
+}
+
+fn put_parameters(object: &mut Object, parameters: &o2ib::Parameters) {
+    put(object, "queue_depth", parameters.queue_depth);
+    put(object, "fragments", parameters.fragments);
+    put(object, "message_size", parameters.message_size);
+}
+
+fn put_descriptor(object: &mut Object, descriptor: &o2ib::Descriptor) {
+    let fragments = descriptor.fragments.iter();
+    let memory = fragments.map(|one| json!({"length": one.length, "address": hex(one.address)}));
+    put(object, "rkey", descriptor.rkey);
+    put(object, "memory", memory.collect::<Vec<_>>());
 }
 
 fn put_body(object: &mut Object, body: &Body) {

@@ -13,12 +13,12 @@ use std::io;
 
 use lnet_types::{Nid, Time};
 use lnet_wire::{
-    Body, Ctype, DecodeError, Handle, KsockHeader, LNET_PORTAL, PING_MATCH_BITS, PingInfo,
+    Body, Ctype, DecodeError, Handle, Header, KsockHeader, LNET_PORTAL, PING_MATCH_BITS, PingInfo,
     ReceivedHello, SELFTEST_FRAMEWORK_PORTAL, SELFTEST_REPLY_PORTAL, SELFTEST_TEST_PORTAL, ZcAck,
 };
 
-use super::{HandleText, StatusText};
-use crate::message::{Direction, Kind, Lnet, Message, Reason};
+use super::{HandleText, StatusText, rdma};
+use crate::message::{Cm, Direction, Kind, Lnet, Message, Reason};
 use crate::payload::Payload;
 
 /// Prints messages as lines, with times relative to the first message.
@@ -54,6 +54,11 @@ impl fmt::Display for Ends<'_, '_> {
         match self.0.kind {
             Kind::Lnet(lnet) => nids(f, lnet.header.src_nid, lnet.header.dest_nid),
             Kind::Hello(received) => nids(f, received.hello.src_nid, received.hello.dst_nid),
+            Kind::O2ib(message)
+            | Kind::Cm(Cm {
+                message: Some(message),
+                ..
+            }) => nids(f, message.envelope.source, message.envelope.destination),
             _ => write!(f, "{} -> {}", self.0.from(), self.0.to()),
         }
     }
@@ -104,6 +109,13 @@ fn details(message: &Message<'_>) -> Result<String, fmt::Error> {
             found,
             skipped,
         } => resumed(&mut text, reason, found, skipped)?,
+        Kind::Cm(cm) => rdma::cm(&mut text, &cm)?,
+        Kind::O2ib(message) => rdma::message(&mut text, message)?,
+        Kind::Write(write) => rdma::write(&mut text, write)?,
+        Kind::Nak(nak) => text.push_str(&rdma::nak_text(nak)),
+        Kind::PacketsLost { packets, undecoded } => {
+            rdma::packets_lost(&mut text, packets, undecoded)?;
+        }
     }
     Ok(text)
 }
@@ -152,7 +164,14 @@ fn resumed(text: &mut String, reason: Reason, found: bool, skipped: u64) -> fmt:
 }
 
 fn lnet_message(text: &mut String, lnet: &Lnet<'_>) -> fmt::Result {
-    match lnet.header.body {
+    header(text, &lnet.header)?;
+    payload(text, &lnet.payload)?;
+    lnet.frame.map_or(Ok(()), |frame| cookies(text, &frame))
+}
+
+/// Writes what distinguishes LNet messages of one type.
+pub(super) fn header(text: &mut String, header: &Header) -> fmt::Result {
+    match header.body {
         Body::Ack(ack) => {
             let (handle, bits) = (HandleText(ack.dst_wmd), ack.match_bits);
             write!(
@@ -163,7 +182,7 @@ fn lnet_message(text: &mut String, lnet: &Lnet<'_>) -> fmt::Result {
         }
         Body::Put(put) => {
             portal(text, put.ptl_index, put.match_bits, "push")?;
-            let length = lnet.header.payload_length;
+            let length = header.payload_length;
             write!(text, " {length} bytes at {}", put.offset)?;
             if put.hdr_data != 0 {
                 write!(text, " hdr_data {:#x}", put.hdr_data)?;
@@ -182,12 +201,11 @@ fn lnet_message(text: &mut String, lnet: &Lnet<'_>) -> fmt::Result {
             )?;
         }
         Body::Reply(reply) => {
-            let length = lnet.header.payload_length;
+            let length = header.payload_length;
             write!(text, "{length} bytes handle {}", HandleText(reply.dst_wmd))?;
         }
     }
-    payload(text, &lnet.payload)?;
-    lnet.frame.map_or(Ok(()), |frame| cookies(text, &frame))
+    Ok(())
 }
 
 fn portal(text: &mut String, index: u32, bits: u64, ping: &str) -> fmt::Result {

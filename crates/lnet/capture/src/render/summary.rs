@@ -58,14 +58,18 @@ pub fn write_summary(out: &mut dyn io::Write, summary: &Summary) -> io::Result<(
         .iter()
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
-    match skipped.is_empty() {
-        true => writeln!(out, "packets      {packets}"),
-        false => writeln!(
-            out,
-            "packets      {packets} (not read: {})",
-            skipped.join(", ")
-        ),
+    write!(out, "packets      {packets}")?;
+    if !skipped.is_empty() {
+        write!(out, " (not read: {})", skipped.join(", "))?;
     }
+    let (repeated, lost) = (summary.packets_repeated, summary.packets_lost);
+    if (repeated, lost) != (0, 0) {
+        write!(
+            out,
+            "  RDMA: {repeated} sent again, {lost} not in the capture"
+        )?;
+    }
+    writeln!(out)
 }
 
 /// Writes the summary as one JSON object a line, `{"what": "summary", …}`.
@@ -83,6 +87,8 @@ pub fn write_summary_json(out: &mut dyn io::Write, summary: &Summary) -> io::Res
         "what": "summary",
         "packets": summary.packets,
         "packets_skipped": skipped,
+        "packets_repeated": summary.packets_repeated,
+        "packets_lost": summary.packets_lost,
         "connections": summary.connections,
         "joined": summary.joined,
         "refused": summary.rejected,

@@ -3,8 +3,10 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod capture;
+pub(crate) mod roce;
 pub(crate) mod talk;
 pub(crate) mod tshark;
+pub(crate) mod tshark_rdma;
 
 use std::path::PathBuf;
 
