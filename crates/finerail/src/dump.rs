@@ -56,8 +56,8 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     strict: bool,
 
-    /// A port on which LNet nodes listen; connections to other ports are recognised if the capture contains
-    /// their first bytes. Repeatable
+    /// A port on which LNet nodes listen (over RDMA, 987 counts too); connections to other ports are recognised if the
+    /// capture contains their first bytes. Repeatable
     #[arg(long = "port", value_name = "PORT", default_values_t = [LNET_PORT])]
     ports: Vec<u16>,
 }
@@ -67,6 +67,7 @@ Examples:
   finerail dump lnet.pcap
   finerail dump --strict --json lnet.pcapng | jq 'select(.what == \"GET\")'
   tcpdump -w - port 988 | finerail dump -
+  tcpdump -i eth0 -w - udp port 4791 | finerail dump -      LNet over RoCE
   finerail dump --rpc lnet.pcap                             who asks which target for what?
   finerail dump --rpc-summary --by job,target lnet.pcap     which job makes the load?
   finerail dump --rpc --csv lnet.pcap > rpcs.csv            pandas.read_csv(\"rpcs.csv\")";
