@@ -70,15 +70,21 @@ impl Bed {
     }
 }
 
-/// Starts a client and a server, and pings the server from the client.
+/// Starts a client and a server, pings the server from the client, and waits until both have counted every message: an
+/// answer may arrive before its sender has counted it.
 fn pinged() -> [Bed; 2] {
     let port = testkit::port();
-    let mut client = Bed::start(port, &[CLIENT, IDLE]);
-    let server = Bed::start(port, &[SERVER]);
+    let mut nodes = [&[CLIENT, IDLE][..], &[SERVER]].map(|nids| Bed::start(port, nids));
     for _ in 0..PINGS {
-        client.ping(SERVER);
+        nodes[0].ping(SERVER);
     }
-    [client, server]
+    testkit::eventually("every message is counted", || {
+        let mut shown = nodes
+            .iter_mut()
+            .map(|node| node.show(Section::Statistics, 0));
+        shown.all(|text| text.contains("msgs_alloc: 0\n"))
+    });
+    nodes
 }
 
 fn lnet(records: &[Record]) -> impl Iterator<Item = &LNetStats> {
