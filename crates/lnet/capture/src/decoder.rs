@@ -139,8 +139,7 @@ impl Decoder {
             .into_values()
             .collect();
         left.sort_by_key(Conversation::id);
-        let rdma = std::mem::replace(&mut self.rdma, Rdma::new(Vec::new()));
-        rdma.finish(&mut self.summary);
+        self.rdma.finish(&mut self.summary);
         let result = left
             .into_iter()
             .try_for_each(|conversation| self.close(conversation, sink));

@@ -116,12 +116,9 @@ impl Rdma {
     }
 
     /// Counts what is left of messages whose end is not in the capture.
-    pub(crate) fn finish(self, summary: &mut Summary) {
-        for flow in self.flows.into_values() {
-            if let Begun::Message(parts) = flow.begun {
-                summary.bytes.cut += parts.len() as u64;
-            }
-        }
+    pub(crate) fn finish(&self, summary: &mut Summary) {
+        let left = self.flows.values().map(Flow::left).sum::<u64>();
+        summary.bytes.cut += left;
     }
 
     fn datagram(&mut self, packet: &RdmaPacket<'_>, cx: &mut Context<'_, '_>) -> io::Result<()> {
@@ -141,29 +138,16 @@ impl Rdma {
                 qp,
                 psn,
             } => {
+                let (from, from_port) = source.unwrap_or((packet.from, 0));
+                let ends = [(from, from_port), (packet.to, port)].map(SocketAddr::from);
                 let number = (packet.from, message.local);
-                if let Some((known, _)) = self.by_number.get(&number) {
-                    if self
-                        .links
-                        .get(known)
-                        .is_some_and(|link| link.asked == Some((qp, psn)))
-                    {
+                match self.asked(number, ends, (qp, psn), cx) {
+                    Some(id) => (id, Direction::FromInitiator),
+                    None => {
                         cx.summary.packets_repeated += 1;
                         return Ok(());
                     }
-                    self.forget(*known);
                 }
-                let (from, source_port) = source.unwrap_or((packet.from, 0));
-                let ends = [
-                    SocketAddr::new(from, source_port),
-                    SocketAddr::new(packet.to, port),
-                ];
-                let id = self.link(ends, cx);
-                self.name(id, number, Direction::FromInitiator);
-                if let Some(link) = self.links.get_mut(&id) {
-                    link.asked = Some((qp, psn));
-                }
-                (id, Direction::FromInitiator)
             }
             _ => match self.by_number.get(&(packet.to, message.remote)) {
                 Some(&(id, receiver)) => (id, receiver.other()),
@@ -177,10 +161,33 @@ impl Rdma {
             return Ok(());
         }
         self.say(id, direction, &message, cx)?;
-        if matches!(message.step, Step::Disconnected) {
-            self.forget(id);
+        if matches!(message.step, Step::Disconnected | Step::Reject(_)) {
+            self.forget(id, cx.summary);
         }
         Ok(())
+    }
+
+    /// Adds the connection that one end asks for with this queue pair and first sequence number; `None` if it is known.
+    fn asked(
+        &mut self,
+        number: (IpAddr, u32),
+        ends: [SocketAddr; 2],
+        first: (u32, u32),
+        cx: &mut Context<'_, '_>,
+    ) -> Option<u32> {
+        if let Some(&(known, _)) = self.by_number.get(&number) {
+            let link = self.links.get(&known);
+            if link.is_some_and(|link| link.asked == Some(first)) {
+                return None;
+            }
+            self.forget(known, cx.summary);
+        }
+        let id = self.link(ends, cx);
+        self.name(id, number, Direction::FromInitiator);
+        if let Some(link) = self.links.get_mut(&id) {
+            link.asked = Some(first);
+        }
+        Some(id)
     }
 
     /// Joins the queue pairs of a connection that the other end agrees to; returns false if they are joined already.
@@ -338,7 +345,7 @@ impl Rdma {
 
     /// Adds a connection; returns its number.
     fn link(&mut self, [initiator, acceptor]: [SocketAddr; 2], cx: &mut Context<'_, '_>) -> u32 {
-        self.make_room();
+        self.make_room(cx.summary);
         let id = *cx.next_id;
         *cx.next_id = id.wrapping_add(1);
         cx.summary.connections += 1;
@@ -376,7 +383,7 @@ impl Rdma {
     }
 
     /// Forgets a connection. A later one may have taken over its queue pairs and numbers.
-    fn forget(&mut self, id: u32) {
+    fn forget(&mut self, id: u32, summary: &mut Summary) {
         let Some(link) = self.links.remove(&id) else {
             return;
         };
@@ -386,18 +393,16 @@ impl Rdma {
             }
         }
         for receiver in link.receivers {
-            if self
-                .flows
-                .get(&receiver)
-                .is_some_and(|flow| flow.link == id)
-            {
+            let flow = self.flows.get(&receiver);
+            if let Some(flow) = flow.filter(|flow| flow.link == id) {
+                summary.bytes.cut += flow.left();
                 self.flows.remove(&receiver);
             }
         }
     }
 
     /// Forgets the less recently used half of the connections if there are too many.
-    fn make_room(&mut self) {
+    fn make_room(&mut self, summary: &mut Summary) {
         if self.links.len() < CONVERSATIONS_MAX {
             return;
         }
@@ -408,11 +413,20 @@ impl Rdma {
             .collect();
         all.sort_unstable();
         all.truncate(CONVERSATIONS_MAX / 2);
-        all.into_iter().for_each(|(_, id)| self.forget(id));
+        all.into_iter()
+            .for_each(|(_, id)| self.forget(id, summary));
     }
 }
 
 impl Flow {
+    /// Returns the bytes of a message whose end did not come.
+    fn left(&self) -> u64 {
+        match &self.begun {
+            Begun::Message(parts) => parts.len() as u64,
+            Begun::Nothing | Begun::Write(_) => 0,
+        }
+    }
+
     /// Goes on behind packets that are not in the capture.
     fn lose(&mut self, packets: u32, link: &Link, cx: &mut Context<'_, '_>) -> io::Result<()> {
         self.next = self.next.wrapping_add(packets) & PSN_MASK;
