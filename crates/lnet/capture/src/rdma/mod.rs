@@ -413,8 +413,7 @@ impl Rdma {
             .collect();
         all.sort_unstable();
         all.truncate(CONVERSATIONS_MAX / 2);
-        all.into_iter()
-            .for_each(|(_, id)| self.forget(id, summary));
+        all.into_iter().for_each(|(_, id)| self.forget(id, summary));
     }
 }
 

@@ -250,67 +250,41 @@ pub(crate) fn every_message() -> Vec<u8> {
         }),
         ..put(SERVER, CLIENT, 0)
     };
+    let asks = |payload_length, cookie| Body::PutReq {
+        header: put(CLIENT, SERVER, payload_length),
+        cookie,
+    };
+    let gives = Body::PutAck {
+        source_cookie: 1,
+        sink_cookie: 2,
+        descriptor: descriptor(2),
+    };
+    let (header, descriptor) = (get, descriptor(1));
+    let fetches = Body::GetReq {
+        header,
+        cookie: 3,
+        descriptor,
+    };
+    let by_client = |body| (CLIENT, message(CLIENT, SERVER, body));
+    let by_server = |body| (SERVER, message(SERVER, CLIENT, body));
     let said = [
-        (CLIENT, put_req(CLIENT, SERVER, 2500)),
-        (
-            SERVER,
-            message(
-                SERVER,
-                CLIENT,
-                Body::PutAck {
-                    source_cookie: 1,
-                    sink_cookie: 2,
-                    descriptor: descriptor(2),
-                },
-            ),
-        ),
-        (
-            CLIENT,
-            message(
-                CLIENT,
-                SERVER,
-                Body::PutDone {
-                    cookie: 2,
-                    status: -5,
-                },
-            ),
-        ),
-        (
-            SERVER,
-            message(
-                SERVER,
-                CLIENT,
-                Body::GetReq {
-                    header: get,
-                    cookie: 3,
-                    descriptor: descriptor(1),
-                },
-            ),
-        ),
-        (
-            CLIENT,
-            message(
-                CLIENT,
-                SERVER,
-                Body::GetDone {
-                    cookie: 3,
-                    status: 2500,
-                },
-            ),
-        ),
-        (CLIENT, put_req(CLIENT, SERVER, 4000)),
-        (
-            SERVER,
-            message(
-                SERVER,
-                CLIENT,
-                Body::PutNak {
-                    cookie: 1,
-                    status: 0,
-                },
-            ),
-        ),
-        (CLIENT, message(CLIENT, SERVER, Body::Noop)),
+        by_client(asks(2500, 1)),
+        by_server(gives),
+        by_client(Body::PutDone {
+            cookie: 2,
+            status: -5,
+        }),
+        by_server(fetches),
+        by_client(Body::GetDone {
+            cookie: 3,
+            status: 2500,
+        }),
+        by_client(asks(4000, 1)),
+        by_server(Body::PutNak {
+            cookie: 1,
+            status: 0,
+        }),
+        by_client(Body::Noop),
         (SERVER, immediate(SERVER, CLIENT, b"payload")),
         (CLIENT, immediate(CLIENT, SERVER, b"")),
     ];
