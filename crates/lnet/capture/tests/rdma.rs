@@ -9,14 +9,15 @@
 
 mod common;
 
+use lnet_capture::{LNET_PORT, Summary, decode_capture, render};
+use lnet_wire::o2ib::{Body, Parameters, Rejection, RejectionReason};
+use proptest::prelude::{any, proptest};
+
 use common::capture::pcap;
 use common::roce::{
     self, CLIENT, SEND_FIRST, SEND_LAST, SEND_ONLY, SERVER, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE,
     acknowledged, connected, descriptor, immediate, memory, message, put_req, sent,
 };
-use lnet_capture::{LNET_PORT, Summary, decode_capture, render};
-use lnet_wire::o2ib::{Body, Parameters, Rejection, RejectionReason};
-use proptest::prelude::{any, proptest};
 
 /// The link types of raw IP packets and of InfiniBand frames.
 const RAW: u32 = 101;
