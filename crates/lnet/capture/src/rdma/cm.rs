@@ -26,14 +26,15 @@ pub(super) struct CmMessage<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Asks for a connection to a port; the queue pair and the first sequence number of who asks.
+    /// Asks for a connection to a port; the queue pair of who asks, and the sequence number with which the other end is to
+    /// begin.
     Request {
         port: u16,
         source: Option<(IpAddr, u16)>,
         qp: u32,
         psn: u32,
     },
-    /// Agrees; the queue pair and the first sequence number of who agrees.
+    /// Agrees; the queue pair of who agrees, and the sequence number with which the other end is to begin.
     Reply { qp: u32, psn: u32 },
     /// Refuses, for this reason.
     Reject(u16),

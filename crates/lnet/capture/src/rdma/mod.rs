@@ -60,7 +60,7 @@ pub(crate) struct Rdma {
 struct Link {
     connection: Connection,
     used: Time,
-    /// The queue pair and the first sequence number of the side that asked.
+    /// The queue pair of the side that asked, and the first sequence number that it wants.
     asked: Option<(u32, u32)>,
     /// The numbers of its ends.
     numbers: Vec<(IpAddr, u32)>,
@@ -167,7 +167,8 @@ impl Rdma {
         Ok(())
     }
 
-    /// Adds the connection that one end asks for with this queue pair and first sequence number; `None` if it is known.
+    /// Adds the connection that one end asks for, with its queue pair and the first sequence number that it wants; `None` if
+    /// the connection is known.
     fn asked(
         &mut self,
         number: (IpAddr, u32),
@@ -209,8 +210,9 @@ impl Rdma {
             return false;
         };
         self.name(id, (packet.from, number), Direction::FromAcceptor);
-        self.flow(id, (packet.from, qp), Direction::FromInitiator, first);
-        self.flow(id, (packet.to, asking), Direction::FromAcceptor, psn);
+        // Each end says with which number the other one begins.
+        self.flow(id, (packet.from, qp), Direction::FromInitiator, psn);
+        self.flow(id, (packet.to, asking), Direction::FromAcceptor, first);
         true
     }
 

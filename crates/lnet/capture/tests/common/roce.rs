@@ -153,7 +153,7 @@ pub(crate) fn request(from: End, to: End, service: u16) -> Vec<u8> {
         (0, &word(from.number)[..]),
         (12, &word(0x0106_0000 + u32::from(service))),
         (32, &word(from.qp << 8)),
-        (44, &word(from.first << 8)),
+        (44, &word(to.first << 8)),
     ];
     datagram(from, to, 0x10, body(140, &parts, &data))
 }
@@ -170,7 +170,7 @@ pub(crate) fn reply(from: End, to: End) -> Vec<u8> {
         (0, &word(from.number)[..]),
         (4, &word(to.number)),
         (12, &word(from.qp << 8)),
-        (20, &word(from.first << 8)),
+        (20, &word(to.first << 8)),
     ];
     datagram(from, to, 0x13, body(36, &parts, &data))
 }
