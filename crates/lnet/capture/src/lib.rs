@@ -28,8 +28,8 @@
 //! # Ok::<(), lnet_capture::CaptureError>(())
 //! ```
 //!
-//! Limits: memory is limited for every input; IP fragments are not reassembled. The layouts are those of [`lnet_wire`]. The crate keeps no state of a node and opens
-//! no socket.
+//! Limits: memory is limited for every input; IP fragments are not reassembled. The layouts are
+//! those of [`lnet_wire`]. The crate keeps no state of a node and opens no socket.
 
 mod boundary;
 mod conversation;

@@ -155,7 +155,7 @@ impl Rdma {
             },
         };
         if let Step::Reply { qp, psn } = message.step
-            && !self.joins(id, packet, message.local, (qp, psn))
+            && !self.joins(id, packet, message.local, (qp, psn), cx.summary)
         {
             cx.summary.packets_repeated += 1;
             return Ok(());
@@ -198,6 +198,7 @@ impl Rdma {
         packet: &RdmaPacket<'_>,
         number: u32,
         (qp, psn): (u32, u32),
+        summary: &mut Summary,
     ) -> bool {
         let Some(link) = self
             .links
@@ -211,8 +212,20 @@ impl Rdma {
         };
         self.name(id, (packet.from, number), Direction::FromAcceptor);
         // Each end says with which number the other one begins.
-        self.flow(id, (packet.from, qp), Direction::FromInitiator, psn);
-        self.flow(id, (packet.to, asking), Direction::FromAcceptor, first);
+        self.flow(
+            id,
+            (packet.from, qp),
+            Direction::FromInitiator,
+            psn,
+            summary,
+        );
+        self.flow(
+            id,
+            (packet.to, asking),
+            Direction::FromAcceptor,
+            first,
+            summary,
+        );
         true
     }
 
@@ -283,7 +296,8 @@ impl Rdma {
                 link.connection.joined = true;
                 cx.summary.joined += 1;
             }
-            self.flow(id, receiver, Direction::FromInitiator, packet.psn);
+            let (first, summary) = (packet.psn, &mut *cx.summary);
+            self.flow(id, receiver, Direction::FromInitiator, first, summary);
         }
         let Some(flow) = self.flows.get_mut(&receiver) else {
             return Ok(());
@@ -369,7 +383,15 @@ impl Rdma {
         }
     }
 
-    fn flow(&mut self, id: u32, receiver: Qp, direction: Direction, next: u32) {
+    /// Adds a flow. An earlier connection whose end is not in the capture may have had the same queue pair.
+    fn flow(
+        &mut self,
+        id: u32,
+        receiver: Qp,
+        direction: Direction,
+        next: u32,
+        summary: &mut Summary,
+    ) {
         let flow = Flow {
             link: id,
             direction,
@@ -378,7 +400,8 @@ impl Rdma {
             offset: 0,
             begun: Begun::Nothing,
         };
-        self.flows.insert(receiver, flow);
+        let earlier = self.flows.insert(receiver, flow);
+        summary.bytes.cut += earlier.map_or(0, |earlier| earlier.left());
         if let Some(link) = self.links.get_mut(&id) {
             link.receivers.push(receiver);
         }
