@@ -58,7 +58,7 @@ pub(crate) struct Outgoing<D: Device> {
     pub(crate) source: Option<D::Source>,
     pub(crate) sink: Option<D::Sink>,
     pub(crate) mapping: Option<Mapped>,
-    /// It is in a queue.
+    /// It is in a queue, or was in one when the connection closed.
     pub(crate) is_queued: bool,
     /// Posted and not completed.
     pub(crate) posts: u8,
@@ -117,7 +117,12 @@ impl<D: Device> Outgoing<D> {
 
     /// Returns true if nothing remains to be posted, completed or answered.
     pub(crate) fn is_complete(&self) -> bool {
-        !self.is_queued && self.posts == 0 && self.awaits.is_none()
+        !self.is_unfinished() && self.posts == 0
+    }
+
+    /// Returns true if something remains to be posted or answered. That never happens once the connection is closed.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.is_queued || self.awaits.is_some()
     }
 
     /// Returns the class of a deadline that has passed.
@@ -436,14 +441,10 @@ impl<D: Device> Conn<D> {
         }))
     }
 
-    /// Empties the queues; their messages stay in the table.
+    /// Empties the queues; their messages stay in the table, still marked as queued.
     pub(crate) fn clear_queues(&mut self) {
         for queue in [&mut self.free, &mut self.unreserved, &mut self.credited] {
-            for key in std::mem::take(queue) {
-                if let Some(outgoing) = self.out.get_mut(key) {
-                    outgoing.is_queued = false;
-                }
-            }
+            queue.clear();
         }
     }
 }

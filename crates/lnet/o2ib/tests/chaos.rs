@@ -14,6 +14,8 @@ use lnet_o2ib::{Defect, NiTuning, O2ibConfig, PortState, TxId};
 /// Worlds of an ordinary run, and with `FINERAIL_LONG=1`.
 const SEEDS: u64 = 300;
 const SEEDS_LONG: u64 = 20_000;
+/// Worlds of long runs that broke a rule once.
+const SEEDS_KEPT: [u64; 1] = [11_775];
 
 /// Makes a random world.
 fn world(seed: u64, defect: Option<Defect>, below: &impl Fn(u64) -> u64) -> World {
@@ -104,7 +106,8 @@ fn play(seed: u64, defect: Option<Defect>) -> Vec<String> {
 #[test]
 fn no_seed_breaks_a_rule() {
     let is_long = std::env::var_os("FINERAIL_LONG").is_some();
-    for seed in 0..if is_long { SEEDS_LONG } else { SEEDS } {
+    let most = if is_long { SEEDS_LONG } else { SEEDS };
+    for seed in SEEDS_KEPT.into_iter().chain(0..most) {
         let found = play(seed, None);
         assert!(found.is_empty(), "seed {seed}: {found:#?}");
     }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use lnet_o2ib::fabric::{World, nid};
+use lnet_o2ib::fabric::{NI, World, nid};
 use lnet_o2ib::{Failure, NiTuning, O2ibConfig, TxId};
 use lnet_wire::o2ib::MessageKind::{
     GetDone, GetReq, Immediate, Noop, PutAck, PutDone, PutNak, PutReq,
@@ -298,4 +298,38 @@ fn messages_rotate_over_the_connections_of_a_peer() {
     assert_eq!(world.nodes[1].program.received.len(), 9);
     assert_eq!(world.nodes[0].program.peers, [(nid(1), true)]);
     assert_sound(world);
+}
+
+// [IB-31]
+#[test]
+fn an_interface_that_goes_down_reports_no_success_too_much_and_no_memory_too_early() {
+    let mut successes = [0; 2];
+    for seed in 0..40 {
+        for steps in 0..40 {
+            for is_get in [false, true] {
+                let mut world = World::new(seed, O2ibConfig::default(), &[NiTuning::default(); 2]);
+                world.nodes[0].program.offers_memory = true;
+                let tx = if is_get {
+                    world.get(0, 1, 9000)
+                } else {
+                    world.put(0, 1, 9000)
+                };
+                for _ in 0..steps {
+                    world.step();
+                }
+                let (now, node) = (world.now, &mut world.nodes[0]);
+                node.lnd.ni_went_down(NI, now, &mut node.program);
+                world.pass(Duration::from_secs(200));
+                let is_written = world.fabric.written() == 9000;
+                let result = result(&world, 0, tx);
+                assert!(
+                    result.is_err() || is_written,
+                    "seed {seed}, {steps} steps, GET {is_get}"
+                );
+                successes[usize::from(result.is_ok())] += 1;
+                assert_sound(world);
+            }
+        }
+    }
+    assert!(successes.iter().all(|&count| count > 100), "{successes:?}");
 }

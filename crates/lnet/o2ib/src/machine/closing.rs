@@ -87,6 +87,7 @@ impl<D: Device> O2iblnd<D> {
         }
     }
 
+    /// Ends our messages that own no memory that the device or the peer may use.
     fn end_outgoing(&mut self, id: ConnId, now: Time, upper: &mut impl Above<D>) {
         let Some(conn) = self.conns.get_mut(id.0) else {
             return;
@@ -98,20 +99,18 @@ impl<D: Device> O2iblnd<D> {
             let Some(outgoing) = conn.out.get_mut(key) else {
                 continue;
             };
-            let class = outgoing.broken_off();
-            outgoing.awaits = None;
-            // What was posted may complete before the device stops.
+            // What was posted as the last message may complete before the device stops; a transfer that is cut short
+            // fails, but the peer may write to its memory until then.
+            if outgoing.is_unfinished() {
+                outgoing.failure.get_or_insert(outgoing.broken_off());
+            }
             let uses_memory =
                 outgoing.posts > 0 || (outgoing.was_posted && outgoing.mapping.is_some());
             #[cfg(feature = "defects")]
             let uses_memory = uses_memory && self.defect != Some(super::Defect::EarlyReport);
             if uses_memory {
-                if outgoing.posts == 0 {
-                    outgoing.failure.get_or_insert(class);
-                }
                 continue;
             }
-            outgoing.failure.get_or_insert(class);
             if let Some(outgoing) = conn.out.remove(key) {
                 self.finish(outgoing, now, upper);
             }
