@@ -2,6 +2,7 @@
 
 mod mount;
 mod own;
+mod rdma;
 
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -39,6 +40,9 @@ at most that it rejected a connection.
 Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, \
 which needs CAP_NET_BIND_SERVICE or root. Without it only the path to the port is examined.
 
+A node on an o2ib network is dialled over RDMA, at service 987, and pinged; that needs no privilege. Release, \
+identity and sizes are examined over tcp only.
+
 With --config the doctor also examines the document of this machine's own node (YAML, or options of the \
 kernel module): it compares it with the interfaces and routes of this machine, and takes the port, the \
 source address and the gateways from it.
@@ -48,6 +52,7 @@ Examples
   finerail doctor --port 9988 127.0.0.2@tcp
   finerail doctor --privileged --listen mds1@tcp        can the node connect to this machine?
   finerail doctor --ports 988,1018,1023 --json 10.1.0.2@tcp
+  finerail doctor 10.7.0.2@o2ib                         over InfiniBand, RoCE or Omni-Path
   finerail doctor --privileged --gateway 10.1.0.9@tcp 10.2.0.2@o2ib       through a router
   finerail doctor --privileged --config /etc/lnet.conf mgs1@tcp           as this machine's node would
 
@@ -85,7 +90,8 @@ pub(crate) struct DoctorArgs {
     /// networks through the gateways of its routes
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "ports"])]
     config: Option<PathBuf>,
-    /// Connect from the address of this local NID
+    /// Connect from the address of this local NID. Over RDMA, peers see that at the address of a running node as a restart of
+    /// that node
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
     /// Timeout of each step, in seconds
@@ -200,6 +206,9 @@ impl DoctorArgs {
     }
 
     fn directly(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examined> {
+        if nid.net().lnd == LndType::O2IB {
+            return self.over_rdma(nid, own);
+        }
         let examination = match self.checked(nid, own)? {
             Ok(examination) => examination,
             Err(unreached) => return Ok(unreached),
@@ -207,6 +216,22 @@ impl DoctorArgs {
         let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
         diagnosis.findings.extend(self.of_own(nid, own));
         Ok(Examined::new(nid, examination.subject, diagnosis))
+    }
+
+    fn over_rdma(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examined> {
+        let known = own.and_then(|own| own.source(nid, NodeOptions::LNET_PORT));
+        let given = self.source.map(own_address).transpose()?;
+        let source = given.or(known);
+        let source = source.map(|address| Nid::from_ip(nid.net(), address));
+        let timeout = Duration::from_secs_f64(self.timeout);
+        let announce = |step: &str| self.announce(nid, step);
+        let mut diagnosis = rdma::examine(nid, source, timeout, announce);
+        diagnosis.findings.extend(self.of_own(nid, own));
+        Ok(Examined {
+            nid: nid.to_string(),
+            subject: None,
+            diagnosis,
+        })
     }
 
     /// Returns what the own document has wrong for a node that is dialled directly.
@@ -250,6 +275,7 @@ impl DoctorArgs {
     /// Returns a NID that can be examined. Behind a router a node may be on a network of any kind.
     fn reachable(&self, nid: Nid) -> anyhow::Result<Nid> {
         match self.gateway.is_empty() && self.config.is_none() {
+            true if nid.net().lnd == LndType::O2IB => of_one_interface(nid),
             true => examinable(nid),
             false => Ok(nid),
         }
@@ -327,8 +353,15 @@ impl DoctorArgs {
 
 /// Returns a NID if a node with it can be examined or checked.
 pub(crate) fn examinable(nid: Nid) -> anyhow::Result<Nid> {
-    let address = nid.ip().filter(|_| nid.net().lnd == LndType::TCP);
-    let address = address.ok_or(SetupError::NotTcp(nid))?;
+    match nid.net().lnd {
+        LndType::TCP => of_one_interface(nid),
+        _ => Err(SetupError::NotTcp(nid).into()),
+    }
+}
+
+/// Returns a NID if its address can be that of an interface.
+fn of_one_interface(nid: Nid) -> anyhow::Result<Nid> {
+    let address = nid.ip().ok_or(SetupError::NotTcp(nid))?;
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     if address.is_unspecified() || address.is_multicast() || is_broadcast {
         bail!("{nid} is not the NID of a node: {address} is not the address of one interface");

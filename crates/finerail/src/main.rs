@@ -22,6 +22,7 @@ mod mount;
 mod node;
 mod ping;
 mod rails;
+mod rdma;
 mod replay;
 mod shard;
 mod sim;

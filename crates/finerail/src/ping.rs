@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,24 +12,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use lnet_config::{Config, Globals, NetConfig, NiConfig};
-use lnet_node::{AcceptMode, Node, NodeOptions, PingError, PingReply, Progress, SourcePorts};
+use lnet_node::{
+    AcceptMode, Node, NodeOptions, PingError, PingReply, Progress, SourcePorts, has_driver,
+};
 use lnet_types::{LndType, Nid};
 use lnet_wire::PingFeatures;
 use serde::Serialize;
 
 use crate::common::{NEGATIVE, TransportArgs, complaint, print_bytes, read_config};
+use crate::rdma::Unreached;
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail ping` and `finerail discover`.
 #[derive(clap::Args, Clone)]
 #[command(after_help = "\
 Without --config a temporary endpoint sends the ping: one connection, no daemon. Nodes that accept \
-only privileged source ports (the default of kernel nodes) need --privileged, which needs \
-CAP_NET_BIND_SERVICE or root.
+only privileged source ports (the default of kernel nodes over tcp) need --privileged, which needs \
+CAP_NET_BIND_SERVICE or root. Nodes on o2ib networks are dialled over RDMA.
 
 Examples
   finerail ping 10.1.0.2@tcp --privileged
   finerail ping --port 9988 --count 10 127.0.0.2@tcp
+  finerail ping 10.7.0.2@o2ib                           over InfiniBand, RoCE or Omni-Path
   finerail ping --config client.yaml 10.2.0.9@tcp1      through the routers of client.yaml
   finerail discover 10.1.0.2@tcp --privileged           all NIDs of the node as a Multi-Rail peer
 
@@ -47,13 +52,13 @@ pub(crate) struct PingArgs {
     /// Timeout of each ping, in seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     timeout: f64,
-    /// Ping from this local NID
+    /// Ping from this local NID. Over RDMA, peers see an endpoint at the address of a running node as a restart of that node
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
     /// Ping as the node of this configuration, with its networks and routes. Peers see this as a restart
     /// of that node, so do not use it while the node runs
     #[arg(long, value_name = "FILE")]
-    config: Option<std::path::PathBuf>,
+    config: Option<PathBuf>,
     /// Connect from a source port below 1024, as nodes do; do not use the address of a running node
     #[arg(long)]
     privileged: bool,
@@ -63,6 +68,9 @@ pub(crate) struct PingArgs {
     #[command(flatten)]
     transport: TransportArgs,
 }
+
+/// Exists while the kernel's LND for o2ib networks is loaded.
+const KERNEL_MODULE: &str = "/sys/module/ko2iblnd";
 
 /// A day, in seconds. A longer time is a typing error.
 const SECONDS_MAX: f64 = 86_400.0;
@@ -214,6 +222,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Returns what the failed connection attempts show beyond the error number, with advice.
 fn cause(node: &Node, args: &PingArgs) -> String {
+    if let Some(unreached) = Unreached::of(node) {
+        return format!(" ({unreached})");
+    }
     let port = args.transport.port;
     let failures = node.stats().socklnd.dial_failures;
     let text = match failures.keys().next().map(String::as_str) {
@@ -262,12 +273,23 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
         };
         return Ok(lnet_noded::start(&read_config(path)?, options)?.into_node());
     }
-    let config = endpoint_config(target, args.source, args.transport.port)?;
     let base = if args.privileged {
         privileged
     } else {
         args.transport.unprivileged_options()
     };
+    start_endpoint(target, args.source, args.transport.port, base)
+}
+
+/// Starts an endpoint that only dials: with one interface on the target's network, at the address of `source`, or at the
+/// local address that the system would use.
+pub(crate) fn start_endpoint(
+    target: Nid,
+    source: Option<Nid>,
+    port: u16,
+    base: NodeOptions,
+) -> anyhow::Result<Node> {
+    let config = endpoint_config(target, source, port)?;
     let options = NodeOptions {
         progress: Progress::Caller,
         accept: Some(AcceptMode::None),
@@ -279,12 +301,17 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
     Ok(node.into_node())
 }
 
-/// Returns a configuration with one interface on the target's net, at the local address that the system would
-/// use.
 fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Config> {
-    if target.net().lnd != LndType::TCP {
+    if !has_driver(target.net()) {
         bail!(
-            "{target} is not on a tcp network; only tcp can be reached directly (to use a node with routes: --config)"
+            "{target} is on neither a tcp nor an o2ib network; only these can be reached directly (to use a node with routes: --config)"
+        );
+    }
+    let is_rdma = target.net().lnd == LndType::O2IB;
+    if is_rdma && source.is_none() && Path::new(KERNEL_MODULE).exists() {
+        bail!(
+            "the kernel module ko2iblnd runs here, and its peers would take an endpoint at its address for a restart and \
+             close its connections: use `lnetctl ping {target}`, or an address without a node with --source"
         );
     }
     let nid = match (source, target.ip()) {
@@ -292,6 +319,9 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
             bail!("--source {source} is the node to ping: the endpoint would answer itself")
         }
         (Some(source), _) => source,
+        (None, Some(address)) if is_rdma && is_here(address) => {
+            bail!("{target} is this machine: give another address of it with --source")
+        }
         (None, Some(address)) => Nid::from_ip(target.net(), endpoint_address(address, port)?),
         (None, None) => bail!("{target} has no address"),
     };

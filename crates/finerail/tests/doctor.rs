@@ -439,7 +439,7 @@ fn a_peer_that_never_stops_sending_holds_nobody_up() {
 fn what_cannot_be_examined_is_wrong_usage() {
     for (more, complaint) in [
         (&["1@gni"][..], "not on a tcp network"),
-        (&["10.0.0.1@o2ib"], "not on a tcp network"),
+        (&["0.0.0.0@o2ib"], "not the address of one interface"),
         (&["0.0.0.0@tcp"], "not the address of one interface"),
         (&["255.255.255.255@tcp"], "not the address of one interface"),
         (&["224.0.0.1@tcp1"], "not the address of one interface"),
@@ -455,4 +455,27 @@ fn what_cannot_be_examined_is_wrong_usage() {
         let words = ["doctor"].iter().chain(more);
         run(finerail(words)).expect_code(2).expect_error(complaint);
     }
+}
+
+#[test]
+fn a_node_over_rdma_is_a_finding_where_this_machine_has_no_device_under_the_address() {
+    // No RDMA device is under the loopback interface; of a machine without RDMA the libraries are missing, too.
+    let nid = "127.0.0.9@o2ib";
+    let ended = doctor(987, AMPLE, &[nid]).expect_code(1);
+    let text = ended.out;
+    assert!(text.contains("error no-rdma-device: "), "{text}");
+    assert!(
+        text.contains("connection    not tested: no endpoint of this machine can dial"),
+        "{text}"
+    );
+    assert_eq!(findings(987, AMPLE, &[nid]), ["no-rdma-device"]);
+    let pinged = run(finerail(["ping", nid])).expect_code(2);
+    assert!(
+        pinged.err.contains("cannot start the endpoint"),
+        "{}",
+        pinged.err
+    );
+    // An address of this machine leads to no other node.
+    let own = run(finerail(["ping", "127.0.0.1@o2ib"])).expect_code(2);
+    assert!(own.err.contains("--source"), "{}", own.err);
 }

@@ -82,6 +82,7 @@ pub use lnet_core::{
     Tunables,
 };
 pub use lnet_o2ib::NiTuning as O2ibTuning;
+pub use lnet_o2ib::{ConnectFailure, O2ibStats};
 pub use lnet_tcp::{AcceptMode, AddNiError, ConnectionView, NiTuning, SourcePorts};
 pub use stack::{Foreign, Md, Memory, NodeEvent, Scrap};
 

@@ -216,6 +216,21 @@ fn different_mtus_on_one_network_are_found() {
 }
 
 #[test]
+fn a_high_water_mark_that_the_lnd_replaces_is_found() {
+    let net = |net: &str, mark: u32| {
+        format!(
+            "net:\n- net type: {net}\n  local NI(s):\n  - nid: 10.0.0.1@{net}\n    tunables: {{peer_credits: 32}}\n    lnd \
+             tunables: {{peercredits_hiw: {mark}}}\n"
+        )
+    };
+    let found = fires("watermark-replaced", &net("o2ib", 64), &net("o2ib", 31));
+    assert!(found.reason.contains("takes 31"), "{}", found.reason);
+    assert_eq!(found.line, 6);
+    let found = fires("watermark-replaced", &net("o2ib", 15), &net("o2ib", 16));
+    assert!(found.reason.contains("takes 16"), "{}", found.reason);
+}
+
+#[test]
 fn a_cpt_set_without_the_devices_cpt_is_found() {
     let ni = |cpts| {
         format!(

@@ -491,3 +491,47 @@ fn routes_that_differ_from_nearly_all_are_found() {
     let nodes: Vec<_> = (1..=6).map(|last| node(last, &[100 + last], 1)).collect();
     assert!(of_code("routes-differ", &nodes).is_empty());
 }
+
+#[test]
+fn queues_of_different_depth_on_one_o2ib_network_are_found_once() {
+    let node = |nid: &str, depth: u32, more: &str| {
+        format!(
+            "net:\n- net type: o2ib\n  local NI(s):\n  - {{nid: {nid}@o2ib, tunables: {{peer_credits: {depth}}}}}\n{more}"
+        )
+    };
+    // A router is of another kind than its clients, so that `parameters-differ` does not compare them.
+    let tcp = "- net type: tcp\n  local NI(s):\n  - {nid: 10.1.0.9@tcp}\nrouting: {enable: 1}\n";
+    let of_site = |depth| {
+        let texts = [
+            node("10.0.0.1", 8, ""),
+            node("10.0.0.2", 8, ""),
+            node("10.0.0.9", depth, tcp),
+        ];
+        let inputs = texts.iter().zip(["one", "two", "router"]);
+        let inputs: Vec<Input<'_>> = inputs
+            .map(|(text, name)| Input {
+                name,
+                text,
+                interfaces: None,
+            })
+            .collect();
+        lint(&inputs).unwrap().findings
+    };
+    let found = of_site(32);
+    let found: Vec<&Finding> = found
+        .iter()
+        .filter(|one| one.code == "queue-depth-differs")
+        .collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].file, "router");
+    assert!(
+        found[0].reason.contains("peer_credits 32"),
+        "{}",
+        found[0].reason
+    );
+    let right = of_site(8);
+    assert!(
+        right.iter().all(|one| one.code != "queue-depth-differs"),
+        "{right:#?}"
+    );
+}

@@ -182,7 +182,43 @@ pub(super) static FLOOD: FindingKind = error(
     "find the program that has the port there; if it is an LNet node, check its log and stop the cause of its load",
 );
 
-pub(super) static PING_UNANSWERED: FindingKind = error(
+/// This machine cannot dial over RDMA.
+pub static NO_RDMA_DEVICE: FindingKind = error(
+    "no-rdma-device",
+    "this machine cannot dial over RDMA from the address that leads to the node",
+    "load the adapter's driver and rdma_ucm, install rdma-core (libibverbs, librdmacm), and look for the interface in `rdma link show`",
+);
+
+/// The address does not answer over RDMA.
+pub static RDMA_UNREACHABLE: FindingKind = error(
+    "rdma-unreachable",
+    "the address has no route over RDMA, or does not answer there",
+    "check that both ports are active and of one fabric or VLAN (`rdma link show`, `ibstat`), and try `rping` between both machines",
+);
+
+/// The host has no LNet over RDMA.
+pub static NO_LNET_SERVICE: FindingKind = error(
+    "no-lnet-service",
+    "the host answers over RDMA, and nothing listens at LNet's service number there",
+    "configure an o2ib network on that interface of the node (`lnetctl net add --net o2ib --if IB`), and look in its log",
+);
+
+/// The node rejects the connection request.
+pub static RDMA_REJECTED: FindingKind = error(
+    "rdma-rejected",
+    "the node rejects the connection request, with a reason",
+    "compare `lnetctl net show -v 4` of both nodes: the number of the o2ib network, peer_credits, map_on_demand; look in the node's log",
+);
+
+/// This machine could not make the connection.
+pub static RDMA_FAILED_HERE: FindingKind = error(
+    "rdma-failed-here",
+    "this machine's own device, or its limits, do not allow the connection",
+    "raise the limit of locked memory (`ulimit -l unlimited`, LimitMEMLOCK=infinity), and look in the log (FINERAIL_LOG=debug)",
+);
+
+/// The connection is made, and the ping is not answered.
+pub static PING_UNANSWERED: FindingKind = error(
     "ping-unanswered",
     "the handshake succeeds, but the ping gets no answer",
     "check the node's log and load; the node may be shutting down, or have no route back",
@@ -194,13 +230,15 @@ pub(super) static PING_MALFORMED: FindingKind = error(
     "`finerail conform` shows the bytes; look for defects of the node or of a proxy",
 );
 
-pub(super) static NID_NOT_LISTED: FindingKind = warning(
+/// The node does not list the NID.
+pub static NID_NOT_LISTED: FindingKind = warning(
     "nid-not-listed",
     "the node answers for the NID, but does not list it",
     "check `lnetctl net show` there; address translation may lead to another node",
 );
 
-pub(super) static NI_DOWN: FindingKind = warning(
+/// The node says that its interface is down.
+pub static NI_DOWN: FindingKind = warning(
     "ni-down",
     "the node says that its interface with this NID is down",
     "check its link and address there, and `lnetctl net show -v` for a fatal error",
@@ -218,7 +256,8 @@ pub(super) static RESTARTED: FindingKind = warning(
     "retry: if the finding reappears, look for a node that restarts repeatedly, or for a second node",
 );
 
-pub(super) static UNSTEADY: FindingKind = warning(
+/// Some connections or pings fail, others succeed.
+pub static UNSTEADY: FindingKind = warning(
     "unsteady",
     "some connections or pings fail, others succeed",
     "look for losses on the path, for an overloaded node, and for several hosts behind one address",
@@ -267,7 +306,7 @@ pub(super) static FAR_SILENT: FindingKind = error(
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 35] = [
+pub static FINDING_KINDS: [&FindingKind; 40] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &OWN_NET_MISSING,
@@ -289,6 +328,11 @@ pub static FINDING_KINDS: [&FindingKind; 35] = [
     &OTHER_PROTOCOL,
     &FLOOD,
     &TRANSLATED,
+    &NO_RDMA_DEVICE,
+    &RDMA_UNREACHABLE,
+    &NO_LNET_SERVICE,
+    &RDMA_REJECTED,
+    &RDMA_FAILED_HERE,
     &PING_UNANSWERED,
     &PING_MALFORMED,
     &NID_NOT_LISTED,

@@ -27,8 +27,9 @@ use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Stop;
 
 pub use catalogue::{
-    FINDING_KINDS, FindingKind, NAME_UNKNOWN, NO_WAY, OWN_ADDRESS_MISSING, OWN_NET_MISSING,
-    OWN_SOURCE_DIFFERS, Severity,
+    FINDING_KINDS, FindingKind, NAME_UNKNOWN, NI_DOWN, NID_NOT_LISTED, NO_LNET_SERVICE,
+    NO_RDMA_DEVICE, NO_WAY, OWN_ADDRESS_MISSING, OWN_NET_MISSING, OWN_SOURCE_DIFFERS,
+    PING_UNANSWERED, RDMA_FAILED_HERE, RDMA_REJECTED, RDMA_UNREACHABLE, Severity, UNSTEADY,
 };
 
 /// The subject of an examination and its extent.

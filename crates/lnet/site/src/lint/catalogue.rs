@@ -174,6 +174,16 @@ pub(crate) static MTU_DIFFERS: Lint = warning(
     "interfaces of one network have different MTUs",
     "give all of them the same MTU, switches included",
 );
+pub(crate) static WATERMARK_REPLACED: Lint = warning(
+    "watermark-replaced",
+    "peercredits_hiw does not fit peer_credits, and the LND takes another",
+    "set peercredits_hiw between half of peer_credits and one below",
+);
+pub(crate) static QUEUE_DEPTH_DIFFERS: Lint = warning(
+    "queue-depth-differs",
+    "nodes of one o2ib network have different peer_credits",
+    "give all nodes of the network the same peer_credits",
+);
 pub(crate) static CPT_EXCLUDES_DEVICE: Lint = warning(
     "cpt-excludes-device",
     "the CPT set of an NI leaves out the CPT of its device",
@@ -386,7 +396,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 63] = [
+pub static LINTS: [&Lint; 65] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -408,6 +418,8 @@ pub static LINTS: [&Lint; 63] = [
     &CREDITS_TOO_FEW,
     &ROUTE_PASSED_OVER,
     &MTU_DIFFERS,
+    &WATERMARK_REPLACED,
+    &QUEUE_DEPTH_DIFFERS,
     &CPT_EXCLUDES_DEVICE,
     &MIXED_TUNABLES,
     &MIXED_FABRICS,

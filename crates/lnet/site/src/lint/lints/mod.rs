@@ -30,7 +30,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 46] = [
+const SEARCHES: [Search; 47] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -51,6 +51,7 @@ const SEARCHES: [Search; 46] = [
     nets::mixed_tunables,
     nets::mixed_fabrics,
     nets::credits_too_few,
+    nets::watermark_replaced,
     routes::route_passed_over,
     routes::hop_undefined,
     routes::gateway_not_local,
@@ -79,8 +80,9 @@ const SEARCHES: [Search; 46] = [
     globals::recovery_limit_short,
 ];
 
-const SITE_SEARCHES: [SiteSearch; 16] = [
+const SITE_SEARCHES: [SiteSearch; 17] = [
     site::mtu_differs,
+    site::queue_depth_differs,
     places::wrong_interface,
     places::prefix_differs,
     site::nid_claimed_twice,

@@ -6,7 +6,9 @@ use lnet_config::{NiShow, Step};
 use lnet_policy::Policy;
 use lnet_types::{LndType, Net};
 
-use crate::lint::catalogue::{CPT_EXCLUDES_DEVICE, CREDITS_TOO_FEW, MIXED_FABRICS, MIXED_TUNABLES};
+use crate::lint::catalogue::{
+    CPT_EXCLUDES_DEVICE, CREDITS_TOO_FEW, MIXED_FABRICS, MIXED_TUNABLES, WATERMARK_REPLACED,
+};
 use crate::lint::finding::Finding;
 use crate::lint::node::{Ni, Node, listed};
 
@@ -87,6 +89,34 @@ pub(super) fn credits_too_few(node: &Node<'_>) -> Vec<Finding> {
         let steps = [Step::Key("tunables"), Step::Key("credits")];
         let path = [ni.path.as_slice(), &steps].concat();
         node.finding(&CREDITS_TOO_FEW, &path, reason, fix)
+    });
+    told.collect()
+}
+
+/// Reports a high-water mark of an o2ib net that does not fit the depth of its queue: credits are given back at half of the
+/// depth at the earliest, and before the queue is used up.
+// [IB-24]
+pub(super) fn watermark_replaced(node: &Node<'_>) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let of_o2ib = |ni: &&Ni<'_>| ni.net.lnd == LndType::O2IB && seen.insert(ni.net);
+    let wrong = node.nis.iter().filter(of_o2ib).filter_map(|ni| {
+        let config = &ni.show?.config;
+        let mark = config.lnd_tunables.other.get("peercredits_hiw")?;
+        let mark: u32 = mark.parse().ok().filter(|&mark| mark > 0)?;
+        let depth = config.tunables.peer_credits.unwrap_or(8);
+        let most = depth.saturating_sub(1).max(1);
+        let taken = mark.clamp(depth.div_ceil(2).min(most), most);
+        (taken != mark).then_some((ni, mark, depth, taken))
+    });
+    let told = wrong.map(|(ni, mark, depth, taken)| {
+        let reason = format!(
+            "{} has peercredits_hiw {mark} with peer_credits {depth}, and the LND takes {taken}",
+            ni.net
+        );
+        let fix = format!("peercredits_hiw: {taken}");
+        let steps = [Step::Key("lnd tunables"), Step::Key("peercredits_hiw")];
+        let path = [ni.path.as_slice(), &steps].concat();
+        node.finding(&WATERMARK_REPLACED, &path, reason, fix)
     });
     told.collect()
 }

@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::Step;
-use lnet_types::{Net, Nid};
+use lnet_types::{LndType, Net, Nid};
 
 use super::presence::all_nets;
 use crate::lint::catalogue::{
     ASYMMETRIC_ROUTE, GATEWAY_LACKS_NET, GATEWAY_MISSING, GATEWAY_NOT_ROUTING, MTU_DIFFERS,
-    NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, Severity,
+    NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, QUEUE_DEPTH_DIFFERS, Severity,
 };
 use crate::lint::finding::Finding;
-use crate::lint::node::{Node, Route, listed};
+use crate::lint::node::{Ni, Node, Route, listed};
 
 /// The limit on the names that a text lists. The number of the others is printed.
 pub(super) const NAMED_MAX: usize = 3;
@@ -79,6 +79,37 @@ pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
         }));
     }
     found
+}
+
+/// Reports o2ib nets whose nodes have different `peer_credits`, once for each net: the depth of a queue is agreed by a
+/// rejected request.
+// [IB-17]
+pub(super) fn queue_depth_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut by_net: BTreeMap<Net, Vec<_>> = BTreeMap::new();
+    for node in nodes {
+        let mut seen = BTreeSet::new();
+        let of_o2ib = |ni: &&Ni<'_>| ni.net.lnd == LndType::O2IB && seen.insert(ni.net);
+        for ni in node.nis.iter().filter(of_o2ib) {
+            let is_known = !node.is_rejected(ni.path.get(..2).unwrap_or(&ni.path));
+            if let Some(show) = ni.show.filter(|_| is_known) {
+                let depth = show.config.tunables.peer_credits.unwrap_or(8);
+                by_net.entry(ni.net).or_default().push((node, ni, depth));
+            }
+        }
+    }
+    let differing = by_net.into_iter().filter_map(|(net, nis)| {
+        let most = usual(nis.iter().map(|&(node, _, depth)| (depth, node.count)))?;
+        let (node, ni, depth) = *nis.iter().find(|&&(_, _, depth)| depth != most)?;
+        let reason = format!(
+            "{} has peer_credits {depth}, and other nodes of {net} have {most}: the node with more is rejected once by \
+             each peer with less, and their connections have the lower number",
+            Node::label(ni)
+        );
+        let fix = format!("peer_credits: {most}, or the same number on all nodes of {net}");
+        let path = [ni.path.as_slice(), &[Step::Key("tunables"), Step::Key("peer_credits")]].concat();
+        Some(node.finding(&QUEUE_DEPTH_DIFFERS, &path, reason, fix))
+    });
+    differing.collect()
 }
 
 /// Reports NIDs that two nodes have.
