@@ -106,6 +106,8 @@ struct View<'a> {
     table: Option<Summary>,
     /// GETs over o2ib by connection, sender and cookie.
     gets: BTreeMap<(u32, Direction, u64), Header>,
+    /// GETs over o2ib that were forgotten, because more than [`GETS_MAX`] had no reply.
+    gets_forgotten: u64,
 }
 
 impl<'a> View<'a> {
@@ -116,6 +118,7 @@ impl<'a> View<'a> {
             start: None,
             table: args.rpc_summary.then(|| Summary::new(&by)),
             gets: BTreeMap::new(),
+            gets_forgotten: 0,
         }
     }
 
@@ -159,6 +162,7 @@ impl<'a> View<'a> {
                     self.gets.insert(key, *header);
                     if self.gets.len() > GETS_MAX {
                         self.gets.pop_first();
+                        self.gets_forgotten += 1;
                     }
                     (*header, &[][..])
                 }
@@ -257,6 +261,7 @@ impl<'a> View<'a> {
                 "rpcs": tally.rpcs,
                 "in_flight": tally.in_flight,
                 "forgotten": tally.forgotten,
+                "gets_forgotten": self.gets_forgotten,
                 "replies_without_request": tally.orphan_replies,
                 "bulk_without_request": tally.orphan_bulk,
                 "malformed": tally.malformed,
@@ -271,6 +276,13 @@ impl<'a> View<'a> {
             writeln!(out, "{}", text_table(table))?;
         }
         print_findings(tally, out)?;
+        if self.gets_forgotten > 0 {
+            let count = self.gets_forgotten;
+            writeln!(
+                out,
+                "{count} GETs over RDMA without a reply were forgotten: more than {GETS_MAX} at a time"
+            )?;
+        }
         Ok(())
     }
 }

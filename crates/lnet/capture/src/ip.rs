@@ -26,7 +26,7 @@ pub enum Skipped {
     /// Neither IPv4 nor IPv6: ARP, LLDP, ….
     NotIp,
     /// IP, but neither TCP nor RDMA.
-    NotTcp,
+    OtherProtocol,
     /// A fragment of an IP packet; fragments are not reassembled.
     IpFragment,
     /// A header contradicts itself or is incomplete.
@@ -38,7 +38,7 @@ impl fmt::Display for Skipped {
         match self {
             Self::LinkType(number) => write!(f, "unknown link type {number}"),
             Self::NotIp => f.write_str("not IP"),
-            Self::NotTcp => f.write_str("not TCP"),
+            Self::OtherProtocol => f.write_str("neither TCP nor RDMA"),
             Self::IpFragment => f.write_str("IP fragment (unsupported)"),
             Self::Malformed => f.write_str("malformed"),
         }
@@ -74,7 +74,10 @@ pub(crate) fn carried<'a>(packet: &Packet<'a>) -> Result<Carried<'a>, Skipped> {
     if packet.link_type == LINK_INFINIBAND {
         return packet::of_infiniband(packet.data).map(Carried::Rdma);
     }
-    let ip = ip_packet(packet)?;
+    let ip = match network_packet(packet)? {
+        (ETHERTYPE_ROCE, data) => return packet::of_global_route(data).map(Carried::Rdma),
+        (_, ip) => ip,
+    };
     let transport = match ip.first().ok_or(Skipped::Malformed)? >> 4 {
         4 => ipv4(ip)?,
         6 => ipv6(ip)?,
@@ -83,7 +86,7 @@ pub(crate) fn carried<'a>(packet: &Packet<'a>) -> Result<Carried<'a>, Skipped> {
     match transport.protocol {
         PROTOCOL_TCP => tcp(&transport).map(Carried::Tcp),
         PROTOCOL_UDP => roce(&transport).map(Carried::Rdma),
-        _ => Err(Skipped::NotTcp),
+        _ => Err(Skipped::OtherProtocol),
     }
 }
 
@@ -98,6 +101,8 @@ const LINK_LINUX_SLL2: u16 = 276;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86DD;
+/// RDMA over Converged Ethernet, version 1: a global route header without IP.
+const ETHERTYPE_ROCE: u16 = 0x8915;
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
 /// The most VLAN tags; switches do not add more.
 const VLAN_TAGS_MAX: usize = 4;
@@ -118,7 +123,8 @@ struct Transport<'a> {
     cut: usize,
 }
 
-fn ip_packet<'a>(packet: &Packet<'a>) -> Result<&'a [u8], Skipped> {
+/// Returns the packet of the network layer with its EtherType; 0 where the capture says only that the packet is IP.
+fn network_packet<'a>(packet: &Packet<'a>) -> Result<(u16, &'a [u8]), Skipped> {
     let data = packet.data;
     match packet.link_type {
         LINK_ETHERNET => behind_ethertype(data, 12),
@@ -127,18 +133,18 @@ fn ip_packet<'a>(packet: &Packet<'a>) -> Result<&'a [u8], Skipped> {
             let ethertype = u16_at(data, 0)?;
             behind_vlan(ethertype, data.get(20..).ok_or(Skipped::Malformed)?)
         }
-        LINK_NULL | LINK_LOOP => data.get(4..).ok_or(Skipped::Malformed),
-        raw if LINK_RAW.contains(&raw) => Ok(data),
+        LINK_NULL | LINK_LOOP => Ok((0, data.get(4..).ok_or(Skipped::Malformed)?)),
+        raw if LINK_RAW.contains(&raw) => Ok((0, data)),
         unknown => Err(Skipped::LinkType(unknown)),
     }
 }
 
-fn behind_ethertype(data: &[u8], at: usize) -> Result<&[u8], Skipped> {
+fn behind_ethertype(data: &[u8], at: usize) -> Result<(u16, &[u8]), Skipped> {
     let ethertype = u16_at(data, at)?;
     behind_vlan(ethertype, data.get(at + 2..).ok_or(Skipped::Malformed)?)
 }
 
-fn behind_vlan(mut ethertype: u16, mut data: &[u8]) -> Result<&[u8], Skipped> {
+fn behind_vlan(mut ethertype: u16, mut data: &[u8]) -> Result<(u16, &[u8]), Skipped> {
     for _ in 0..VLAN_TAGS_MAX {
         if !ETHERTYPES_VLAN.contains(&ethertype) {
             break;
@@ -147,7 +153,7 @@ fn behind_vlan(mut ethertype: u16, mut data: &[u8]) -> Result<&[u8], Skipped> {
         data = data.get(4..).ok_or(Skipped::Malformed)?;
     }
     match ethertype {
-        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => Ok(data),
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_ROCE => Ok((ethertype, data)),
         _ => Err(Skipped::NotIp),
     }
 }
@@ -262,7 +268,7 @@ fn tcp<'a>(ip: &Transport<'a>) -> Result<Segment<'a>, Skipped> {
 fn roce<'a>(ip: &Transport<'a>) -> Result<RdmaPacket<'a>, Skipped> {
     const HEADER_LEN: usize = 8;
     if u16_at(ip.data, 2)? != PORT_ROCE {
-        return Err(Skipped::NotTcp);
+        return Err(Skipped::OtherProtocol);
     }
     let data = ip.data.get(HEADER_LEN..).ok_or(Skipped::Malformed)?;
     RdmaPacket::read([ip.from, ip.to], data, ip.cut)

@@ -232,7 +232,11 @@ fn what_is_not_tcp_is_counted_with_its_reason() {
     let skipped = listen_to(&pcap(101, &[fragment, udp, short]))
         .summary
         .skipped;
-    let reasons = [Skipped::NotTcp, Skipped::IpFragment, Skipped::Malformed];
+    let reasons = [
+        Skipped::OtherProtocol,
+        Skipped::IpFragment,
+        Skipped::Malformed,
+    ];
     assert_eq!(
         skipped,
         reasons.into_iter().map(|reason| (reason, 1)).collect()

@@ -287,6 +287,25 @@ fn frames_of_infiniband_are_read_with_both_kinds_of_addresses() {
     assert_eq!((summary.connections, summary.bytes.decoded), (2, 2 * 123));
 }
 
+/// Ethernet frames of RoCE version 1: a global route header behind the EtherType, with padding behind the packet.
+#[test]
+fn frames_of_roce_version_1_are_read() {
+    let message = immediate(CLIENT, SERVER, b"abc");
+    let rdma = sent(CLIENT, SERVER, SEND_ONLY, 0, &message).split_off(28);
+    let mut frame = vec![0; 12];
+    frame.extend([0x89, 0x15, 0x60, 0, 0, 0]);
+    frame.extend((rdma.len() as u16).to_be_bytes());
+    frame.extend([0x1B, 64]);
+    frame.extend([[0xFE; 16], [0xFD; 16]].concat());
+    frame.extend(rdma);
+    frame.extend([0; 5]);
+    const ETHERNET: u32 = 1;
+    let (lines, summary) = lines(ETHERNET, &[frame]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("IMMEDIATE PUT portal 4"), "{lines:?}");
+    assert_eq!(summary.bytes.decoded, 123);
+}
+
 #[test]
 fn connections_and_messages_beyond_the_limits_are_forgotten() {
     let first = immediate(CLIENT, SERVER, &[1; 1500]);

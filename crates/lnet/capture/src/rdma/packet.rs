@@ -76,6 +76,8 @@ const AETH_LEN: usize = 4;
 /// Bytes of immediate data, and of a key to invalidate.
 const IMMEDIATE_LEN: usize = 4;
 const ICRC_LEN: usize = 4;
+/// Bytes of a global route header.
+const GRH_LEN: usize = 40;
 
 impl<'a> RdmaPacket<'a> {
     /// Reads a packet from its base transport header on. The capture lacks `cut` bytes at its end.
@@ -140,7 +142,6 @@ fn operation(opcode: u8, data: &[u8]) -> Result<(Operation, usize), Skipped> {
 /// address is shown with its LID as the address `::LID`.
 pub(crate) fn of_infiniband(data: &[u8]) -> Result<RdmaPacket<'_>, Skipped> {
     const LRH_LEN: usize = 8;
-    const GRH_LEN: usize = 40;
     /// The next header: a base transport header, or a global route header before it.
     const TRANSPORT: u8 = 2;
     const GLOBAL: u8 = 3;
@@ -152,13 +153,23 @@ pub(crate) fn of_infiniband(data: &[u8]) -> Result<RdmaPacket<'_>, Skipped> {
     let behind = |len| data.get(len..).ok_or(Skipped::Malformed);
     match byte_at(data, 1)? & 3 {
         TRANSPORT => RdmaPacket::read([lid(6)?, lid(2)?], behind(LRH_LEN)?, cut),
-        GLOBAL => {
-            let gid = |at| array_at::<16>(data, at).map(|gid| IpAddr::V6(Ipv6Addr::from(gid)));
-            let ends = [gid(LRH_LEN + 8)?, gid(LRH_LEN + 24)?];
-            RdmaPacket::read(ends, behind(LRH_LEN + GRH_LEN)?, cut)
-        }
-        _ => Err(Skipped::NotTcp),
+        GLOBAL => behind_global_route(behind(LRH_LEN)?, cut),
+        _ => Err(Skipped::OtherProtocol),
     }
+}
+
+/// Reads a packet of RDMA over Converged Ethernet, version 1. The length in its global route header ends before the
+/// Ethernet frame's padding.
+pub(crate) fn of_global_route(data: &[u8]) -> Result<RdmaPacket<'_>, Skipped> {
+    let length = GRH_LEN + usize::from(u16_at(data, 4)?);
+    let cut = length.saturating_sub(data.len());
+    behind_global_route(data.get(..length).unwrap_or(data), cut)
+}
+
+fn behind_global_route(data: &[u8], cut: usize) -> Result<RdmaPacket<'_>, Skipped> {
+    let gid = |at| array_at::<16>(data, at).map(|gid| IpAddr::V6(Ipv6Addr::from(gid)));
+    let ends = [gid(8)?, gid(24)?];
+    RdmaPacket::read(ends, data.get(GRH_LEN..).ok_or(Skipped::Malformed)?, cut)
 }
 
 pub(super) fn u24_at(data: &[u8], at: usize) -> Result<u32, Skipped> {
