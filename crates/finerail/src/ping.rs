@@ -161,7 +161,7 @@ fn ask(node: &Node, nid: Nid, args: &PingArgs, tell: &Sender<Step>) {
                 Step::Answered(reply)
             }
             Err(error) => {
-                let cause = cause(node, args);
+                let cause = cause(node, nid, args);
                 // Standard error is closed: there is no other place to report the error.
                 let _unprinted = writeln!(io::stderr(), "finerail: {error}{cause}");
                 Step::Failed(error)
@@ -221,8 +221,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Returns what the failed connection attempts show beyond the error number, with advice.
-fn cause(node: &Node, args: &PingArgs) -> String {
-    if let Some(unreached) = Unreached::of(node) {
+fn cause(node: &Node, nid: Nid, args: &PingArgs) -> String {
+    if nid.net().lnd == LndType::O2IB
+        && let Some(unreached) = Unreached::of(node)
+    {
         return format!(" ({unreached})");
     }
     let port = args.transport.port;
