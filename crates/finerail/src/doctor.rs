@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
-use crate::ping::{endpoint_address, own_address, seconds};
+use crate::ping::{endpoint_address, endpoint_nid, own_address, seconds, spare_kernel_node};
 use own::Own;
 
 /// Arguments of `finerail doctor`.
@@ -219,13 +219,19 @@ impl DoctorArgs {
     }
 
     fn over_rdma(&self, nid: Nid, own: Option<&Own>) -> anyhow::Result<Examined> {
-        let known = own.and_then(|own| own.source(nid, NodeOptions::LNET_PORT));
+        spare_kernel_node(nid, self.source)?;
+        let port = NodeOptions::LNET_PORT;
+        let known = own.and_then(|own| own.source(nid, port));
         let given = self.source.map(own_address).transpose()?;
         let source = given.or(known);
         let source = source.map(|address| Nid::from_ip(nid.net(), address));
+        let here = match self.or_no_way(nid, endpoint_nid(nid, source, port))? {
+            Ok(here) => here,
+            Err(unreached) => return Ok(unreached),
+        };
         let timeout = Duration::from_secs_f64(self.timeout);
         let announce = |step: &str| self.announce(nid, step);
-        let mut diagnosis = rdma::examine(nid, source, timeout, announce);
+        let mut diagnosis = rdma::examine(nid, here, timeout, announce);
         diagnosis.findings.extend(self.of_own(nid, own));
         Ok(Examined {
             nid: nid.to_string(),
@@ -261,14 +267,22 @@ impl DoctorArgs {
         nid: Nid,
         own: Option<&Own>,
     ) -> anyhow::Result<Result<Examination, Examined>> {
-        match self.examination(nid, own) {
+        self.or_no_way(nid, self.examination(nid, own))
+    }
+
+    fn or_no_way<T>(
+        &self,
+        nid: Nid,
+        result: anyhow::Result<T>,
+    ) -> anyhow::Result<Result<T, Examined>> {
+        match result {
             Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
                 let finding = Finding { kind, seen };
                 Ok(Err(Examined::unknown(nid.to_string(), finding)))
             }
-            examination => examination.map(Ok),
+            result => result.map(Ok),
         }
     }
 

@@ -280,59 +280,18 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
     } else {
         args.transport.unprivileged_options()
     };
-    start_endpoint(target, args.source, args.transport.port, base)
+    let nid = endpoint_nid(target, args.source, args.transport.port)?;
+    start_endpoint(nid, base).context("cannot start the endpoint that sends the ping")
 }
 
-/// Starts an endpoint that only dials: with one interface on the target's network, at the address of `source`, or at the
-/// local address that the system would use.
-pub(crate) fn start_endpoint(
-    target: Nid,
-    source: Option<Nid>,
-    port: u16,
-    base: NodeOptions,
-) -> anyhow::Result<Node> {
-    let config = endpoint_config(target, source, port)?;
-    let options = NodeOptions {
-        progress: Progress::Caller,
-        accept: Some(AcceptMode::None),
-        one_shot: true,
-        ..base
-    };
-    let node = lnet_noded::start(&config, options);
-    let node = node.context("cannot start the endpoint that sends the ping")?;
-    Ok(node.into_node())
-}
-
-fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Config> {
-    if !has_driver(target.net()) {
-        bail!(
-            "{target} is on neither a tcp nor an o2ib network; only these can be reached directly (to use a node with routes: --config)"
-        );
-    }
-    let is_rdma = target.net().lnd == LndType::O2IB;
-    if is_rdma && source.is_none() && Path::new(KERNEL_MODULE).exists() {
-        bail!(
-            "the kernel module ko2iblnd runs here, and its peers would take an endpoint at its address for a restart and \
-             close its connections: use `lnetctl ping {target}`, or an address without a node with --source"
-        );
-    }
-    let nid = match (source, target.ip()) {
-        (Some(source), _) if source == target => {
-            bail!("--source {source} is the node to ping: the endpoint would answer itself")
-        }
-        (Some(source), _) => source,
-        (None, Some(address)) if is_rdma && is_here(address) => {
-            bail!("{target} is this machine: give another address of it with --source")
-        }
-        (None, Some(address)) => Nid::from_ip(target.net(), endpoint_address(address, port)?),
-        (None, None) => bail!("{target} has no address"),
-    };
+/// Starts an endpoint that only dials, with one interface.
+pub(crate) fn start_endpoint(nid: Nid, base: NodeOptions) -> anyhow::Result<Node> {
     let ni = NiConfig {
         nid: Some(nid),
         ..NiConfig::default()
     };
     let net = NetConfig {
-        net: target.net(),
+        net: nid.net(),
         nis: vec![ni],
     };
     // The endpoint ends soon, so peers must not push to it.
@@ -340,11 +299,52 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
         discovery: Some(false),
         ..Globals::default()
     };
-    Ok(Config {
+    let config = Config {
         nets: vec![net],
         globals,
         ..Config::default()
-    })
+    };
+    let options = NodeOptions {
+        progress: Progress::Caller,
+        accept: Some(AcceptMode::None),
+        one_shot: true,
+        ..base
+    };
+    Ok(lnet_noded::start(&config, options)?.into_node())
+}
+
+/// Returns the NID of an endpoint that dials the target: that of `source`, or one with the local address that the system
+/// would use.
+pub(crate) fn endpoint_nid(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Nid> {
+    if !has_driver(target.net()) {
+        bail!(
+            "{target} is on neither a tcp nor an o2ib network; only these can be reached directly (to use a node with routes: --config)"
+        );
+    }
+    spare_kernel_node(target, source)?;
+    match (source, target.ip()) {
+        (Some(source), _) if source == target => {
+            bail!("--source {source} is the node to ping: the endpoint would answer itself")
+        }
+        (Some(source), _) => Ok(source),
+        (None, Some(address)) if target.net().lnd == LndType::O2IB && is_here(address) => {
+            bail!("{target} is this machine: give another address of it with --source")
+        }
+        (None, Some(address)) => Ok(Nid::from_ip(target.net(), endpoint_address(address, port)?)),
+        (None, None) => bail!("{target} has no address"),
+    }
+}
+
+/// Refuses to dial over RDMA from an address that the kernel's node may have, unless the user named the address.
+pub(crate) fn spare_kernel_node(target: Nid, source: Option<Nid>) -> anyhow::Result<()> {
+    let may_be_its = source.is_none() && Path::new(KERNEL_MODULE).exists();
+    if may_be_its && target.net().lnd == LndType::O2IB {
+        bail!(
+            "the kernel module ko2iblnd runs here, and its peers would take an endpoint at its address for a restart and \
+             close its connections: use `lnetctl ping {target}`, or an address without a node with --source"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the local address that the system would use, but never the target's address. For an address of this

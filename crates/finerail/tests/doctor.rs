@@ -461,21 +461,25 @@ fn what_cannot_be_examined_is_wrong_usage() {
 fn a_node_over_rdma_is_a_finding_where_this_machine_has_no_device_under_the_address() {
     // No RDMA device is under the loopback interface; of a machine without RDMA the libraries are missing, too.
     let nid = "127.0.0.9@o2ib";
-    let ended = doctor(987, AMPLE, &[nid]).expect_code(1);
+    let loopback = ["--source", "127.0.0.1@o2ib", nid];
+    let ended = doctor(987, AMPLE, &loopback).expect_code(1);
     let text = ended.out;
     assert!(text.contains("error no-rdma-device: "), "{text}");
     assert!(
         text.contains("connection    not tested: no endpoint of this machine can dial"),
         "{text}"
     );
-    assert_eq!(findings(987, AMPLE, &[nid]), ["no-rdma-device"]);
-    let pinged = run(finerail(["ping", nid])).expect_code(2);
+    assert_eq!(findings(987, AMPLE, &loopback), ["no-rdma-device"]);
+    let pinged = [&["ping"], &loopback[..]].concat();
+    let pinged = run(finerail(pinged)).expect_code(2);
     assert!(
         pinged.err.contains("cannot start the endpoint"),
         "{}",
         pinged.err
     );
     // An address of this machine leads to no other node.
-    let own = run(finerail(["ping", "127.0.0.1@o2ib"])).expect_code(2);
-    assert!(own.err.contains("--source"), "{}", own.err);
+    for command in ["ping", "doctor"] {
+        let own = run(finerail([command, "127.0.0.1@o2ib"])).expect_code(2);
+        assert!(own.err.contains("--source"), "{}", own.err);
+    }
 }

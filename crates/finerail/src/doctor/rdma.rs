@@ -21,18 +21,17 @@ const INSIDE: [&str; 2] = ["connection", "ping"];
 /// Steps of which a connection over RDMA shows nothing.
 const OVER_TCP_ONLY: [&str; 3] = ["release", "identity", "sizes"];
 
-/// Examines a node. Dials from the address of `source`, or from the one that the system would take.
+/// Examines a node. Dials from `own`.
 pub(super) fn examine(
     nid: Nid,
-    source: Option<Nid>,
+    own: Nid,
     timeout: Duration,
     mut announce: impl FnMut(&str),
 ) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     announce("device");
-    match start_endpoint(nid, source, NodeOptions::LNET_PORT, NodeOptions::default()) {
+    match start_endpoint(own, NodeOptions::default()) {
         Ok(node) => {
-            let own = node.nids().first().map_or(String::new(), Nid::to_string);
             saw(&mut diagnosis, "device", format!("dials from {own}"));
             announce("ping");
             ping(&node, nid, timeout, &mut diagnosis);
