@@ -41,6 +41,8 @@ pub struct Program {
     sources: BTreeMap<TxId, VirtualMemory>,
     gets: BTreeMap<u64, VirtualMemory>,
     landing: BTreeMap<RxId, Landing>,
+    /// PUTs that failed here before all their bytes were written.
+    incomplete: BTreeSet<u64>,
     held: VecDeque<RxId>,
     replies: VecDeque<(Nid, Handle, u64, u32)>,
     next_rx: u64,
@@ -105,21 +107,15 @@ impl Program {
             _ => Some(Some(VirtualMemory::lent(vec![0; len]))),
         }
     }
+}
 
-    fn verify(&mut self, landing: &Landing) {
-        let header = &landing.header;
-        let operation = operation_of(header);
-        let Some(memory) = &landing.memory else {
-            return;
-        };
-        let bytes = memory.to_vec();
-        let len = bytes.len().min(header.payload_length as usize);
-        let wrong = (0..len).find(|&at| bytes.get(at) != Some(&pattern(operation, at)));
-        if let Some(at) = wrong {
-            self.violations.push(format!(
-                "operation {operation}: byte {at} of {len} is wrong"
-            ));
-        }
+impl Landing {
+    /// Returns the first byte that is not as it was sent; `None` if there is none.
+    fn first_wrong(&self) -> Option<usize> {
+        let operation = operation_of(&self.header);
+        let bytes = self.memory.as_ref()?.to_vec();
+        let len = bytes.len().min(self.header.payload_length as usize);
+        (0..len).find(|&at| bytes.get(at) != Some(&pattern(operation, at)))
     }
 }
 
@@ -154,8 +150,15 @@ impl Upper for Program {
             return self.violations.push(format!("{rx:?} is reported twice"));
         };
         let operation = operation_of(&landing.header);
+        let wrong = landing.first_wrong();
+        if let (Err(_), Some(_), Body::Put(_)) = (result, wrong, landing.header.body) {
+            self.incomplete.insert(operation);
+        }
         if result.is_ok() {
-            self.verify(&landing);
+            if let Some(at) = wrong {
+                let what = format!("operation {operation}: byte {at} is wrong");
+                self.violations.push(what);
+            }
             if let Body::Get(get) = landing.header.body {
                 let reply = (
                     landing.header.src_nid,
@@ -495,6 +498,16 @@ impl World {
             }
             if !node.lnd.is_idle() {
                 all.push(format!("node {index}: connections are left"));
+            }
+        }
+        let sent = self.nodes.iter().flat_map(|node| &node.program.sent);
+        let successes = sent.filter(|(_, result)| result.is_ok());
+        for (tx, _) in successes {
+            let fell_short = |node: &Node| node.program.incomplete.contains(&tx.0);
+            if self.nodes.iter().any(fell_short) {
+                all.push(format!(
+                    "{tx:?} is a success, and its bytes were not written"
+                ));
             }
         }
         if self.fabric.registrations() > 0 {
