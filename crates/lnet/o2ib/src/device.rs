@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use lnet_wire::o2ib::Fragment;
 use thiserror::Error;
 
+use crate::event::Event;
+
 /// A connection. The LND chooses the number, which is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
@@ -37,8 +39,8 @@ pub trait Sink {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Copies `from` to the start.
-    fn copy_in(&self, from: &[u8]);
+    /// Copies `from` to a place. What does not fit is left out.
+    fn copy_in(&self, at: usize, from: &[u8]);
 }
 
 /// Registered memory.
@@ -267,4 +269,24 @@ pub trait Device {
 
     /// Closes a connection in any state. [`DeviceEvent::Drained`] follows.
     fn disconnect(&mut self, conn: ConnId);
+}
+
+/// A device whose events wait inside until the driver of a node takes them.
+pub trait PolledDevice: Device {
+    /// Takes what has happened. Returns true if there is an event.
+    ///
+    /// # Errors
+    ///
+    /// The device cannot be asked.
+    fn poll(&mut self) -> Result<bool, DeviceError>;
+
+    /// Prepares a wait. Returns true if there is an event, so that no wait is due.
+    ///
+    /// # Errors
+    ///
+    /// The device cannot be asked.
+    fn arm(&mut self) -> Result<bool, DeviceError>;
+
+    /// Returns the next event; `None` until [`Self::poll`] finds more.
+    fn next_event(&mut self) -> Option<Event>;
 }

@@ -36,7 +36,7 @@ mod table;
 pub use config::{Limits, LndNi, NiTuning, O2ibConfig};
 pub use device::{
     CompletionError, ConnId, ConnectFailure, Device, DeviceError, DeviceEvent, Mapped, MappingId,
-    PortState, RequestId, Shape, Sink, Source, Write,
+    PolledDevice, PortState, RequestId, Shape, Sink, Source, Write,
 };
 pub use event::Event;
 pub use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};

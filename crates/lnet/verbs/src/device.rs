@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use lnet_o2ib::{
-    ConnId, ConnectFailure, Device, DeviceError, Event, Mapped, MappingId, PortState, RequestId,
-    Shape, Write,
+    ConnId, ConnectFailure, Device, DeviceError, Event, Mapped, MappingId, PolledDevice, PortState,
+    RequestId, Shape, Write,
 };
 use lnet_wire::o2ib::{Fragment, SERVICE};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -607,5 +607,19 @@ impl Device for VerbsDevice {
         while matches!(link.poll(&mut self.events), Ok(true)) {}
         drop(link);
         self.events.push_back(Event::Drained(conn));
+    }
+}
+
+impl PolledDevice for VerbsDevice {
+    fn poll(&mut self) -> Result<bool, DeviceError> {
+        Self::poll(self).map_err(|error| DeviceError(error.to_string()))
+    }
+
+    fn arm(&mut self) -> Result<bool, DeviceError> {
+        Self::arm(self).map_err(|error| DeviceError(error.to_string()))
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        Self::next_event(self)
     }
 }

@@ -43,7 +43,9 @@ impl Sink for Landing {
         self.0.len()
     }
 
-    fn copy_in(&self, from: &[u8]) {
-        self.0.copy_in(from);
+    fn copy_in(&self, at: usize, from: &[u8]) {
+        if let Some(place) = self.0.part(at.min(self.0.len())..self.0.len()) {
+            place.copy_in(from);
+        }
     }
 }

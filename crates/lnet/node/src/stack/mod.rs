@@ -25,8 +25,9 @@ mod tap;
 mod turn;
 
 pub use event::{EventSink, NodeEvent};
+pub use lnet_verbs::{Landing, Payload};
 pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
-pub use rdma::Rdma;
+pub use rdma::{Rdma, RdmaDevice};
 pub use tap::{Shown, Watcher};
 #[cfg(test)]
 pub(crate) use tap::{Tap, WAITING_MAX};

@@ -3,12 +3,13 @@
 //! The LND and the socket LND stand side by side below one core. The interface of a message says which one sends it, and
 //! the message that the core continues or cancels is known to one of them. Everything else goes to both.
 
-use std::io;
 use std::time::Duration;
 
 use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};
 use lnet_core::Transmit;
-use lnet_o2ib::{AddNiError, ConnectionView, LndNi, O2ibConfig, O2ibStats, O2iblnd};
+use lnet_o2ib::{
+    AddNiError, ConnectionView, DeviceError, LndNi, O2ibConfig, O2ibStats, O2iblnd, PolledDevice,
+};
 use lnet_tcp::Destination;
 use lnet_types::{ProcessId, Time};
 use lnet_verbs::{Landing, Payload, VerbsDevice};
@@ -18,17 +19,22 @@ use tracing::warn;
 use crate::stack::event::EventSink;
 use crate::stack::turn::Side;
 
-/// The o2ib LND with its devices.
-pub struct Rdma {
-    lnd: O2iblnd<VerbsDevice>,
+/// A device whose memory is that of a node.
+pub trait RdmaDevice: PolledDevice<Source = Payload, Sink = Landing> {}
+
+impl<D: PolledDevice<Source = Payload, Sink = Landing>> RdmaDevice for D {}
+
+/// The o2ib LND with its devices: those of the machine, or of a simulation.
+pub struct Rdma<D: RdmaDevice = VerbsDevice> {
+    lnd: O2iblnd<D>,
     /// True if a user was told that the device cannot be asked for news.
     has_warned: bool,
 }
 
-impl Rdma {
+impl<D: RdmaDevice> Rdma<D> {
     /// Returns the LND without interfaces.
     #[must_use]
-    pub fn new(config: O2ibConfig, device: VerbsDevice) -> Self {
+    pub fn new(config: O2ibConfig, device: D) -> Self {
         Self {
             lnd: O2iblnd::new(config, device),
             has_warned: false,
@@ -67,7 +73,7 @@ impl Rdma {
 
     /// Returns the devices, to look at them and to wait for them.
     #[must_use]
-    pub fn devices(&self) -> &VerbsDevice {
+    pub fn devices(&self) -> &D {
         self.lnd.driver()
     }
 
@@ -159,7 +165,7 @@ impl Rdma {
         }
     }
 
-    fn told<T>(&mut self, result: io::Result<T>) -> Option<T> {
+    fn told<T>(&mut self, result: Result<T, DeviceError>) -> Option<T> {
         if let Err(error) = &result
             && !std::mem::replace(&mut self.has_warned, true)
         {

@@ -17,6 +17,7 @@ use lnet_core::{
 };
 use lnet_tcp::{Destination, Job, Network, Readiness, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{ProcessId, Time};
+use lnet_verbs::VerbsDevice;
 use lnet_wire::Header;
 use rustc_hash::FxHashMap;
 use sys::span::Span;
@@ -25,15 +26,15 @@ use tracing::{debug, info};
 use crate::stack::event::{EventSink, NodeEvent};
 use crate::stack::loopback::{self, Parked};
 use crate::stack::memory::{MemoryTable, Registered};
-use crate::stack::rdma::Rdma;
+use crate::stack::rdma::{Rdma, RdmaDevice};
 use crate::stack::tap::{Tap, Watcher};
 
 /// Core, LND and memory. The times passed to its calls must not go backwards.
-pub struct Stack<N: Network, Q> {
+pub struct Stack<N: Network, Q, D: RdmaDevice = VerbsDevice> {
     /// The socket LND.
     pub lnd: Socklnd<N>,
     /// The o2ib LND, from the first o2ib interface on.
-    pub rdma: Option<Box<Rdma>>,
+    pub rdma: Option<Box<Rdma<D>>>,
     /// The part that the LND calls back into.
     pub side: Side<Q>,
     /// Outputs of the core that are carried out before all later ones.
@@ -66,7 +67,7 @@ pub struct Side<Q> {
     pub(crate) tap: Option<Tap>,
 }
 
-impl<N: Network, Q: EventSink> Stack<N, Q> {
+impl<N: Network, Q: EventSink, D: RdmaDevice> Stack<N, Q, D> {
     /// Returns a stack without interfaces.
     pub fn new(lnd: Socklnd<N>, core: Core) -> Self {
         let side = Side {

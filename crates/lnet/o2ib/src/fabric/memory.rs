@@ -38,20 +38,6 @@ impl VirtualMemory {
     pub fn to_vec(&self) -> Vec<u8> {
         self.bytes.borrow().clone()
     }
-
-    /// Copies a part of another memory to a place here. Returns false, and changes nothing, if the part or the place is
-    /// not inside.
-    pub(super) fn copy_from(&self, at: usize, from: &Self, start: usize, len: usize) -> bool {
-        let source = from.to_vec();
-        let mut bytes = self.bytes.borrow_mut();
-        let part = source.get(start..start.saturating_add(len));
-        let place = bytes.get_mut(at..at.saturating_add(len));
-        let (Some(part), Some(place)) = (part, place) else {
-            return false;
-        };
-        place.copy_from_slice(part);
-        true
-    }
 }
 
 impl Source for VirtualMemory {
@@ -72,9 +58,10 @@ impl Sink for VirtualMemory {
         self.bytes.borrow().len()
     }
 
-    fn copy_in(&self, from: &[u8]) {
+    fn copy_in(&self, at: usize, from: &[u8]) {
         let mut bytes = self.bytes.borrow_mut();
-        bytes
+        let place = bytes.get_mut(at..).unwrap_or_default();
+        place
             .iter_mut()
             .zip(from)
             .for_each(|(to, from)| *to = *from);

@@ -25,7 +25,7 @@ pub use virtual_device::VirtualDevice;
 pub use world::{NI, Node, Program, World, address, nid, payload};
 
 use crate::device::{
-    CompletionError, ConnId, ConnectFailure, MappingId, PortState, RequestId, Write,
+    CompletionError, ConnId, ConnectFailure, MappingId, PortState, RequestId, Sink, Source, Write,
 };
 pub use crate::event::Event;
 
@@ -38,6 +38,9 @@ const REPLY_LEN: usize = 196;
 
 /// A connection's end at a node.
 type Place = (usize, ConnId);
+
+/// The other end of a connection whose node is gone. No node has this number.
+const NOWHERE: Place = (usize::MAX, ConnId(0));
 
 #[derive(Debug)]
 struct Posted {
@@ -66,12 +69,52 @@ enum CmMessage {
     Reject(Place, ConnectFailure, Vec<u8>),
 }
 
-#[derive(Debug)]
 struct Registration {
     node: usize,
-    memory: VirtualMemory,
+    memory: Memory,
+    /// The same memory, if it knows whether it is lent.
+    lent: Option<VirtualMemory>,
     rkey: u32,
     base: u64,
+}
+
+/// Registered memory, for one direction.
+enum Memory {
+    Source(Box<dyn Source>),
+    Sink(Box<dyn Sink>),
+}
+
+impl Registration {
+    fn is_lent(&self) -> bool {
+        self.lent.as_ref().is_none_or(VirtualMemory::is_lent)
+    }
+
+    /// Returns a part of a source; `None` if the part is not inside.
+    fn read(&self, start: usize, len: usize) -> Option<Vec<u8>> {
+        let Memory::Source(source) = &self.memory else {
+            return None;
+        };
+        let mut bytes = vec![0; source.len()];
+        source.copy_out(&mut bytes);
+        Some(bytes.get(start..start.checked_add(len)?)?.to_vec())
+    }
+
+    /// Writes to a place of a sink. Returns false, and changes nothing, if the place is not inside.
+    fn write(&self, address: u64, bytes: &[u8]) -> bool {
+        let at = address.checked_sub(self.base);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        match (&self.memory, at) {
+            (Memory::Sink(sink), Some(at))
+                if at
+                    .checked_add(bytes.len())
+                    .is_some_and(|end| end <= sink.len()) =>
+            {
+                sink.copy_in(at, bytes);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 struct Inner {
@@ -80,6 +123,8 @@ struct Inner {
     queues: BTreeMap<Place, Queues>,
     requests: BTreeMap<RequestId, Place>,
     registrations: BTreeMap<MappingId, Registration>,
+    /// Events that nodes have not taken yet, of [`Fabric::advance`].
+    inboxes: BTreeMap<usize, VecDeque<Event>>,
     cm: VecDeque<CmMessage>,
     news: VecDeque<(usize, Event)>,
     cut: BTreeSet<usize>,
@@ -115,6 +160,7 @@ impl Fabric {
             queues: BTreeMap::new(),
             requests: BTreeMap::new(),
             registrations: BTreeMap::new(),
+            inboxes: BTreeMap::new(),
             cm: VecDeque::new(),
             news: VecDeque::new(),
             cut: BTreeSet::new(),
@@ -127,11 +173,53 @@ impl Fabric {
         })))
     }
 
-    /// Adds a node with a device at an address.
+    /// Adds a device of a node at an address.
     #[must_use]
     pub fn device(&self, node: usize, address: Ipv4Addr) -> VirtualDevice {
-        self.0.borrow_mut().addresses.insert(address, node);
+        self.add_address(node, address);
+        self.device_for(node)
+    }
+
+    /// Returns a device of a node for memory of these types, at the addresses that it is given.
+    #[must_use]
+    pub fn device_for<S, K>(&self, node: usize) -> VirtualDevice<S, K> {
         VirtualDevice::new(self.clone(), node)
+    }
+
+    /// Gives the device of a node an address.
+    pub fn add_address(&self, node: usize, address: Ipv4Addr) {
+        self.0.borrow_mut().addresses.insert(address, node);
+    }
+
+    /// Takes a node away with everything that it had. With `tells`, the other ends of its connections hear of it, as they
+    /// do if a program ends and not if a machine loses its power.
+    pub fn vanish(&self, node: usize, tells: bool) {
+        self.0.borrow_mut().vanish(node, tells);
+    }
+
+    /// Breaks some connections of a node, each with the chance of one in `one_in`.
+    pub fn break_some(&self, node: usize, one_in: u64) {
+        let mut inner = self.0.borrow_mut();
+        for place in inner.open_places(node) {
+            if inner.random.below(one_in.max(1)) == 0 {
+                inner.break_end(place, CompletionError::Flushed, true);
+            }
+        }
+    }
+
+    /// Moves something, and leaves the event for the device of its node. Returns the node; `None` if nothing can happen.
+    #[must_use]
+    pub fn advance(&self) -> Option<usize> {
+        let (node, event) = self.step()?;
+        let mut inner = self.0.borrow_mut();
+        inner.inboxes.entry(node).or_default().push_back(event);
+        Some(node)
+    }
+
+    /// Returns true if nothing can happen.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.0.borrow().moves().is_empty()
     }
 
     /// Registers memory from now on in this many fragments, as far as the memory has bytes.
@@ -157,11 +245,7 @@ impl Fabric {
     /// Breaks a connection of a node: what is posted is flushed although it may have arrived.
     pub fn break_off(&self, node: usize) -> bool {
         let mut inner = self.0.borrow_mut();
-        let open = inner
-            .queues
-            .iter()
-            .filter(|((at, _), queues)| *at == node && queues.peer.is_some() && !queues.is_broken);
-        let places: Vec<Place> = open.map(|(&place, _)| place).collect();
+        let places = inner.open_places(node);
         if places.is_empty() {
             return false;
         }
@@ -223,6 +307,61 @@ impl Inner {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
+    }
+
+    fn open_places(&self, node: usize) -> Vec<Place> {
+        let open = self
+            .queues
+            .iter()
+            .filter(|((at, _), queues)| *at == node && queues.peer.is_some() && !queues.is_broken);
+        open.map(|(&place, _)| place).collect()
+    }
+
+    fn vanish(&mut self, node: usize, tells: bool) {
+        self.queues.retain(|place, _| place.0 != node);
+        let is_left = |queues: &Queues| queues.peer.is_some_and(|peer| peer.0 == node);
+        let left = self.queues.iter().filter(|(_, queues)| is_left(queues));
+        let left: Vec<Place> = left.map(|(&place, _)| place).collect();
+        for place in left {
+            if let Some(queues) = self.queues.get_mut(&place) {
+                queues.peer = Some(NOWHERE);
+            }
+            if tells {
+                self.break_end(place, CompletionError::Flushed, false);
+            }
+        }
+        for message in std::mem::take(&mut self.cm) {
+            let left = self.without(node, message);
+            self.cm.extend(left);
+        }
+        let addresses = &self.addresses;
+        let is_its = |address: &Ipv4Addr| addresses.get(address) == Some(&node);
+        self.listening.retain(|address| !is_its(address));
+        self.registrations.retain(|_, one| one.node != node);
+        self.requests.retain(|_, dialler| dialler.0 != node);
+        self.news.retain(|(to, _)| *to != node);
+        self.inboxes.remove(&node);
+    }
+
+    /// Returns what becomes of a CM message once a node is gone.
+    fn without(&mut self, node: usize, message: CmMessage) -> Option<CmMessage> {
+        match message {
+            CmMessage::Reply(to, from, _) if to.0 == node => {
+                self.tell(from, Event::Disconnected(from.1));
+                None
+            }
+            CmMessage::Reply(to, from, _) if from.0 == node => Some(CmMessage::Reject(
+                to,
+                ConnectFailure::Unreachable,
+                Vec::new(),
+            )),
+            CmMessage::Request(at, _) | CmMessage::Ready(at) | CmMessage::Reject(at, ..)
+                if at.0 == node =>
+            {
+                None
+            }
+            other => Some(other),
+        }
     }
 
     fn moves(&self) -> Vec<Move> {
@@ -396,20 +535,16 @@ impl Inner {
             ));
             return false;
         };
-        if !source.memory.is_lent() {
+        if !source.is_lent() {
             self.violations
                 .push(format!("node {from} reads memory that was taken back"));
         }
-        if !sink.memory.is_lent() {
+        if !sink.is_lent() {
             self.violations
                 .push(format!("node {to} has memory written that was taken back"));
         }
-        let at = write.address.checked_sub(sink.base);
-        let at = at
-            .and_then(|at| usize::try_from(at).ok())
-            .unwrap_or(usize::MAX);
-        let (start, len) = (write.offset as usize, write.length as usize);
-        let is_inside = sink.memory.copy_from(at, &source.memory, start, len);
+        let part = source.read(write.offset as usize, write.length as usize);
+        let is_inside = part.is_some_and(|part| sink.write(write.address, &part));
         if is_inside {
             self.written += u64::from(write.length);
         } else {

@@ -1,29 +1,42 @@
 //! The device of one node.
 
+use std::any::Any;
+use std::marker::PhantomData;
 use std::net::Ipv4Addr;
 
 use lnet_wire::o2ib::Fragment;
 
-use super::{CmMessage, Event, Fabric, Posted, Queues, Registration, VirtualMemory};
+use super::{CmMessage, Event, Fabric, Memory, Posted, Queues, Registration, VirtualMemory};
 use crate::device::{
-    ConnId, ConnectFailure, Device, DeviceError, Mapped, MappingId, RequestId, Shape, Write,
+    ConnId, ConnectFailure, Device, DeviceError, Mapped, MappingId, PolledDevice, RequestId, Shape,
+    Sink, Source, Write,
 };
 
 /// How far apart the addresses of registered memory are.
 const SPACE: u64 = 1 << 32;
 
-/// A device of a [`Fabric`].
-pub struct VirtualDevice {
+/// A device of a [`Fabric`], for sources and sinks of these types.
+pub struct VirtualDevice<S = VirtualMemory, K = VirtualMemory> {
     fabric: Fabric,
     node: usize,
+    memory: PhantomData<fn(S, K)>,
 }
 
-impl VirtualDevice {
+impl<S, K> VirtualDevice<S, K> {
     pub(super) const fn new(fabric: Fabric, node: usize) -> Self {
-        Self { fabric, node }
+        Self {
+            fabric,
+            node,
+            memory: PhantomData,
+        }
     }
 
-    fn map(&mut self, memory: &VirtualMemory) -> Result<Mapped, DeviceError> {
+    fn map(
+        &mut self,
+        memory: Memory,
+        len: usize,
+        lent: Option<VirtualMemory>,
+    ) -> Result<Mapped, DeviceError> {
         let mut inner = self.fabric.0.borrow_mut();
         if inner.unmappable > 0 {
             inner.unmappable -= 1;
@@ -33,7 +46,7 @@ impl VirtualDevice {
         let (id, base) = (MappingId(number), number * SPACE);
         // Keys of devices look alike; the upper bits tell these apart.
         let rkey = (number as u32).wrapping_mul(0x9e37_79b1) | 1;
-        let len = crate::device::Sink::len(memory) as u32;
+        let len = len as u32;
         let pieces = inner.pieces.min(len.max(1));
         let mut fragments = Vec::new();
         let mut at = 0;
@@ -47,7 +60,8 @@ impl VirtualDevice {
         }
         let registration = Registration {
             node: self.node,
-            memory: memory.clone(),
+            memory,
+            lent,
             rkey,
             base,
         };
@@ -64,9 +78,18 @@ fn unknown() -> DeviceError {
     DeviceError("no such connection".to_owned())
 }
 
-impl Device for VirtualDevice {
-    type Source = VirtualMemory;
-    type Sink = VirtualMemory;
+/// Returns memory that knows whether it is lent, if the memory is such.
+fn lent<M: Any>(memory: &M) -> Option<VirtualMemory> {
+    (memory as &dyn Any).downcast_ref().cloned()
+}
+
+impl<S, K> Device for VirtualDevice<S, K>
+where
+    S: Source + Clone + 'static,
+    K: Sink + Clone + 'static,
+{
+    type Source = S;
+    type Sink = K;
 
     fn listen(&mut self, address: Ipv4Addr) -> Result<(), DeviceError> {
         let mut inner = self.fabric.0.borrow_mut();
@@ -195,12 +218,14 @@ impl Device for VirtualDevice {
         Ok(())
     }
 
-    fn map_source(&mut self, _conn: ConnId, memory: &Self::Source) -> Result<Mapped, DeviceError> {
-        self.map(memory)
+    fn map_source(&mut self, _conn: ConnId, memory: &S) -> Result<Mapped, DeviceError> {
+        let kept = Memory::Source(Box::new(memory.clone()));
+        self.map(kept, memory.len(), lent(memory))
     }
 
-    fn map_sink(&mut self, _conn: ConnId, memory: &Self::Sink) -> Result<Mapped, DeviceError> {
-        self.map(memory)
+    fn map_sink(&mut self, _conn: ConnId, memory: &K) -> Result<Mapped, DeviceError> {
+        let kept = Memory::Sink(Box::new(memory.clone()));
+        self.map(kept, memory.len(), lent(memory))
     }
 
     fn unmap(&mut self, mapping: MappingId) {
@@ -218,5 +243,26 @@ impl Device for VirtualDevice {
         if let Some(queues) = inner.queues.get_mut(&(self.node, conn)) {
             queues.is_closing = true;
         }
+    }
+}
+
+impl<S, K> PolledDevice for VirtualDevice<S, K>
+where
+    S: Source + Clone + 'static,
+    K: Sink + Clone + 'static,
+{
+    fn poll(&mut self) -> Result<bool, DeviceError> {
+        let inner = self.fabric.0.borrow();
+        let inbox = inner.inboxes.get(&self.node);
+        Ok(inbox.is_some_and(|inbox| !inbox.is_empty()))
+    }
+
+    fn arm(&mut self) -> Result<bool, DeviceError> {
+        self.poll()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let mut inner = self.fabric.0.borrow_mut();
+        inner.inboxes.get_mut(&self.node)?.pop_front()
     }
 }

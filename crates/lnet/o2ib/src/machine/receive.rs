@@ -180,7 +180,7 @@ impl<D: Device> O2iblnd<D> {
         if let (Body::Immediate { header, payload }, Some(sink)) = (body, destination) {
             let wanted = sink.len().min(header.payload_length as usize);
             let payload = payload.get(..wanted).unwrap_or_default();
-            sink.copy_in(payload);
+            sink.copy_in(0, payload);
             self.stats.bytes_copied += payload.len() as u64;
         }
     }
