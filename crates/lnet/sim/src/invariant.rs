@@ -46,6 +46,8 @@ pub enum Invariant {
     Turn = 17,
     /// In a calm run, and after the time at which the plan's faults are over, every operation succeeds. Stacks only.
     Success = 18,
+    /// A device of RDMA touches only memory that is registered, with keys that were given. Stacks only.
+    Device = 19,
 }
 
 impl Invariant {
@@ -75,6 +77,7 @@ impl Invariant {
             Self::Responder => "only the node that was asked may respond",
             Self::Turn => "a turn has a limited number of outputs",
             Self::Success => "without faults every operation succeeds",
+            Self::Device => "RDMA touches only memory that is registered",
         }
     }
 }

@@ -31,6 +31,14 @@ impl<S, K> VirtualDevice<S, K> {
         }
     }
 
+    /// Returns true if an event waits to be taken.
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        let inner = self.fabric.0.borrow();
+        let inbox = inner.inboxes.get(&self.node);
+        inbox.is_some_and(|inbox| !inbox.is_empty())
+    }
+
     fn map(
         &mut self,
         memory: Memory,
@@ -252,9 +260,7 @@ where
     K: Sink + Clone + 'static,
 {
     fn poll(&mut self) -> Result<bool, DeviceError> {
-        let inner = self.fabric.0.borrow();
-        let inbox = inner.inboxes.get(&self.node);
-        Ok(inbox.is_some_and(|inbox| !inbox.is_empty()))
+        Ok(self.has_event())
     }
 
     fn arm(&mut self) -> Result<bool, DeviceError> {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use lnet_core::{Globals, Route, RouterBuffers, Tunables};
-use lnet_types::Net;
+use lnet_types::{LndType, Net};
 
 use crate::random::Random;
-use crate::stacks::plan::{Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
+use crate::stacks::plan::{
+    Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid, over_rdma,
+};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -21,6 +23,52 @@ const STORM: (u64, u64) = (1_200, 2_500);
 /// having them configured.
 #[must_use]
 pub fn draw(seed: u64) -> Plan {
+    plan(seed, true)
+}
+
+/// Draws the plan of a seed as [`draw`] does, with o2ib networks in the place of one or both tcp networks, more payload
+/// that moves by RDMA, and no hostile machines.
+#[must_use]
+pub fn draw_over_rdma(seed: u64) -> Plan {
+    let mut plan = plan(seed, false);
+    let mut random = Random::stream(seed, 6);
+    let replaced = *random
+        .of(&[[true, true], [true, false], [false, true]])
+        .unwrap_or(&[true; 2]);
+    let has = |number: u16| {
+        let mut nids = plan.machines.iter().flat_map(|machine| &machine.nids);
+        nids.any(|nid| nid.net() == Net::tcp(number))
+    };
+    // A single network is of the o2ib LND.
+    let replaced = if has(1) { replaced } else { [true; 2] };
+    let of_rdma = |net: Net| replaced.get(usize::from(net.number)) == Some(&true);
+    for machine in &mut plan.machines {
+        for nid in machine.nids.iter_mut().filter(|nid| of_rdma(nid.net())) {
+            *nid = over_rdma(*nid);
+        }
+        for route in &mut machine.routes {
+            if of_rdma(route.gateway.net()) {
+                route.gateway = over_rdma(route.gateway);
+            }
+            if of_rdma(route.net) {
+                route.net = Net::new(LndType::O2IB, route.net.number);
+            }
+        }
+    }
+    for operation in plan.operations.iter_mut().filter(|one| one.count == 1) {
+        if random.one_in(2) {
+            operation.length = random.within(3_900, 20_000) as u32;
+        }
+    }
+    for fault in &mut plan.faults {
+        if matches!(fault.what, Trouble::Slow(_) | Trouble::Reject) {
+            fault.what = Trouble::PortDown;
+        }
+    }
+    plan
+}
+
+fn plan(seed: u64, has_strangers: bool) -> Plan {
     let mut random = Random::stream(seed, 1);
     let mut machines = if random.one_in(3) {
         routed(&mut random)
@@ -29,7 +77,7 @@ pub fn draw(seed: u64) -> Plan {
     };
     let ends = ends(&machines);
     let mood = random.below(4);
-    let strangers = mood == 1;
+    let strangers = mood == 1 && has_strangers;
     if strangers {
         let on = machines.len() as u32;
         machines.push(stranger(on, Program::Thief));

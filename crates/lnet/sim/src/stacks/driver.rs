@@ -14,6 +14,12 @@ use crate::stacks::port::Handle;
 pub(crate) trait Drive {
     /// Accepts the readiness of a slot of the LND.
     fn ready(&mut self, slot: usize, readiness: Readiness, now: Time);
+    /// Returns true if RDMA devices have news.
+    fn has_rdma_news(&self) -> bool {
+        false
+    }
+    /// Takes the news of RDMA devices.
+    fn rdma_ready(&mut self, _now: Time) {}
     /// Runs everything that is due.
     fn tick(&mut self, now: Time);
     /// Carries out one turn of outputs; returns true if outputs remain.
@@ -67,6 +73,7 @@ const NEWS_MAX: u64 = 8;
 #[derive(Clone, Copy)]
 enum Action {
     News,
+    Rdma,
     Tick,
     Held,
     Take,
@@ -106,6 +113,7 @@ impl Driver {
         let is_due = stack.next_deadline().is_some_and(|due| due <= now);
         let all = [
             (!news.is_empty(), Action::News),
+            (stack.has_rdma_news(), Action::Rdma),
             (is_due, Action::Tick),
             (self.held.iter().any(|held| held.until <= now), Action::Held),
             (stack.has_work() && self.held.len() < THREADS, Action::Take),
@@ -130,6 +138,7 @@ impl Driver {
                     stack.ready(slot, readiness, now);
                 }
             }
+            Action::Rdma => stack.rdma_ready(now),
             Action::Tick => stack.tick(now),
             Action::Held => self.go_on(stack, now, random),
             Action::Take => self.take(stack, now, random),

@@ -23,6 +23,8 @@ pub(crate) enum Happening {
     Room(u64, usize),
     /// A connection request has reached its target; the line.
     Dialled(u64),
+    /// Something moves over RDMA.
+    Rdma,
     /// A machine continues.
     Step(u32),
     /// A program begins an operation.
@@ -54,6 +56,8 @@ pub(crate) struct Plug {
     pub(crate) cuts: u32,
     /// The number of faults that make it reject connections.
     pub(crate) rejects: u32,
+    /// The number of faults that keep its RDMA ports without a link.
+    pub(crate) ports_down: u32,
     /// The number of faults that keep its power off.
     pub(crate) off: u32,
     /// The addresses whose links are cut, once for each fault.

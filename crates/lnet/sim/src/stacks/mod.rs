@@ -22,12 +22,13 @@ mod mesh;
 mod node;
 mod plan;
 mod port;
+mod rdma;
 mod schedule;
 mod stranger;
 mod world;
 
 pub use chaos::chaos;
-pub use draw::draw;
+pub use draw::{draw, draw_over_rdma};
 pub use mesh::mesh;
 pub use plan::{End, Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
 pub use schedule::Part;

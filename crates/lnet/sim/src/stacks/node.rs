@@ -7,7 +7,7 @@ use lnet_core::{
     Core, CoreConfig, Entropy, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec,
     NiConfig, PortalError, PutRequest, RouterBuffers,
 };
-use lnet_node::stack::{EventSink, Memory, NodeEvent, Registered, Stack};
+use lnet_node::stack::{EventSink, Memory, NodeEvent, Rdma, Registered, Stack};
 use lnet_tcp::{
     AcceptMode, Job, LndNi, NiTuning, Readiness, Socklnd, SocklndConfig, SourcePorts, Staging,
 };
@@ -16,6 +16,7 @@ use lnet_types::{ProcessId, Time};
 use crate::stacks::driver::Drive;
 use crate::stacks::plan::{Kind, Machine, Operation, Plan, Program};
 use crate::stacks::port::{Handle, Port, Shared};
+use crate::stacks::rdma::{self, Device, RdmaNet};
 use crate::stacks::world::{Defect, Options};
 
 /// The portal that programs use.
@@ -47,7 +48,7 @@ impl Inbox {
 
 /// A node.
 pub(crate) struct Node {
-    pub(crate) stack: Stack<Port, Inbox>,
+    pub(crate) stack: Stack<Port, Inbox, Device>,
     pub(crate) inbox: Arc<Inbox>,
     /// The descriptors that accept operations.
     pub(crate) sinks: Vec<MdHandle>,
@@ -73,7 +74,7 @@ impl Node {
         plan: &Plan,
         machine: u32,
         life: u32,
-        fabric: &Shared,
+        (fabric, rdma): (&Shared, &RdmaNet),
         options: Options,
         now: Time,
     ) -> Option<Self> {
@@ -84,13 +85,17 @@ impl Node {
             core.record(record(machine, life)).ok()?;
         }
         let mut lnd = lnd(plan, machine, life, fabric);
+        let mut rdma = rdma.lnd(plan, machine);
         for &nid in &spec.nids {
             let config = NiConfig {
                 nid,
                 tunables: plan.tunables,
             };
             let ni = core.add_ni(config, now).ok()?;
-            serve(&mut lnd, ni, nid, life).ok()?;
+            match rdma.as_mut().filter(|_| rdma::is_o2ib(nid)) {
+                Some(rdma) => rdma::serve(rdma, ni, nid, plan, life).ok()?,
+                None => serve(&mut lnd, ni, nid, life).ok()?,
+            }
         }
         let is_told = |peer: &&Machine| peer.nids.len() > 1 && !plan.globals.discovery;
         for peer in plan.machines.iter().filter(is_told) {
@@ -105,7 +110,7 @@ impl Node {
         plant_in_core(&mut core, defect);
         plant_in_lnd(&mut lnd, machine, defect);
         let mut node = Self {
-            stack: Stack::new(lnd, core),
+            stack: stack(lnd, core, rdma),
             inbox: Arc::default(),
             sinks: Vec::new(),
             longest_turn: 0,
@@ -228,9 +233,27 @@ impl Node {
     }
 }
 
+fn stack(lnd: Socklnd<Port>, core: Core, rdma: Option<Rdma<Device>>) -> Stack<Port, Inbox, Device> {
+    let mut stack = Stack::new(lnd, core);
+    if let Some(rdma) = rdma {
+        stack.rdma = Some(Box::new(rdma));
+        stack.side.memory.use_memory_only();
+    }
+    stack
+}
+
 impl Drive for Node {
     fn ready(&mut self, slot: usize, readiness: Readiness, now: Time) {
         self.stack.ready(slot, readiness, now);
+    }
+
+    fn has_rdma_news(&self) -> bool {
+        let rdma = self.stack.rdma.as_ref();
+        rdma.is_some_and(|rdma| rdma.devices().has_event())
+    }
+
+    fn rdma_ready(&mut self, now: Time) {
+        self.stack.rdma_ready(now);
     }
 
     fn tick(&mut self, now: Time) {
@@ -333,7 +356,7 @@ fn plant_in_lnd(lnd: &mut Socklnd<Port>, machine: u32, defect: Option<Defect>) {
 }
 
 #[cfg(feature = "defects")]
-fn plant_in_stack(stack: &mut Stack<Port, Inbox>, defect: Option<Defect>) {
+fn plant_in_stack(stack: &mut Stack<Port, Inbox, Device>, defect: Option<Defect>) {
     if defect == Some(Defect::UnboundTurns) {
         stack.unbound_turns();
     }
@@ -346,4 +369,4 @@ fn plant_in_core(_: &mut Core, _: Option<Defect>) {}
 fn plant_in_lnd(_: &mut Socklnd<Port>, _: u32, _: Option<Defect>) {}
 
 #[cfg(not(feature = "defects"))]
-fn plant_in_stack(_: &mut Stack<Port, Inbox>, _: Option<Defect>) {}
+fn plant_in_stack(_: &mut Stack<Port, Inbox, Device>, _: Option<Defect>) {}

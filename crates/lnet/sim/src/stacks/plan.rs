@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use lnet_core::{Globals, Route, RouterBuffers, Tunables};
-use lnet_types::{Net, Nid};
+use lnet_types::{LndType, Net, Nid};
 
 use crate::invariant::Seconds;
 
@@ -125,6 +125,8 @@ pub enum Trouble {
     CutLink(u16),
     /// Each connection that the machine dials or accepts is reset when one of its ends has written so many bytes.
     ResetAt(End, u32),
+    /// The machine's RDMA ports have no link, which its program is told.
+    PortDown,
     /// The program is killed between the arrival of a connection request and the answer, if the machine has this
     /// end of the connection. The program boots again when the fault ends.
     KillInHandshake(End),
@@ -201,6 +203,13 @@ impl Plan {
     }
 }
 
+/// Returns the NID with the same address on the o2ib network of the same number.
+#[must_use]
+pub(crate) fn over_rdma(nid: Nid) -> Nid {
+    let net = Net::new(LndType::O2IB, nid.net().number);
+    nid.ip().map_or(nid, |address| Nid::from_ip(net, address))
+}
+
 /// Returns the NID of a machine on a net. The addresses of a machine differ from net to net.
 #[must_use]
 pub fn nid(machine: u32, net: u16) -> Nid {
@@ -258,6 +267,7 @@ impl fmt::Display for Fault {
             Trouble::ResetAt(end, byte) => {
                 format!("connections reset at byte {byte} of the {end:?}")
             }
+            Trouble::PortDown => "ports without a link".to_owned(),
             Trouble::KillInHandshake(end) => format!("killed in a handshake as {end:?}"),
             Trouble::PowerOffInHandshake(end) => {
                 format!("without power in a handshake as {end:?}")

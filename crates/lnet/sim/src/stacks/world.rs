@@ -24,6 +24,7 @@ use crate::stacks::links;
 use crate::stacks::node::Node;
 use crate::stacks::plan::{Fault, Operation, Plan, Trouble};
 use crate::stacks::port::Shared;
+use crate::stacks::rdma::RdmaNet;
 use crate::stacks::stranger::{Loot, Stranger};
 use crate::summary::{Outcome, Summary};
 
@@ -88,6 +89,7 @@ pub struct World {
     plan: Plan,
     options: Options,
     fabric: Shared,
+    rdma: RdmaNet,
     machines: Vec<Machine>,
     loot: Loot,
     random: Random,
@@ -136,6 +138,7 @@ impl World {
         let machines = std::iter::repeat_with(machine);
         let mut world = Self {
             fabric: Shared::new(fabric),
+            rdma: RdmaNet::new(plan.seed),
             machines: machines.take(plan.machines.len()).collect(),
             loot: Loot::default(),
             random: Random::stream(plan.seed, 12),
@@ -191,6 +194,7 @@ impl World {
                 if !self.happen(other) {
                     return false;
                 }
+                self.plan_rdma();
             }
         }
         self.happenings += 1;
@@ -203,6 +207,7 @@ impl World {
 
     fn happen(&mut self, happening: Happening) -> bool {
         match happening {
+            Happening::Rdma => self.move_rdma(),
             Happening::Step(machine) => self.drive(machine),
             Happening::Operation(index) => self.operation(index),
             Happening::FaultBegins(index) => self.fault_begins(index),
@@ -212,6 +217,29 @@ impl World {
             Happening::Arrival(..) | Happening::Room(..) | Happening::Dialled(_) => {}
         }
         true
+    }
+
+    /// Plans the next moves over RDMA, if anything can move.
+    fn plan_rdma(&mut self) {
+        if !self.rdma.is_planned && !self.rdma.fabric.is_idle() {
+            self.rdma.is_planned = true;
+            let at = self.now() + self.random.within(500, 20_000);
+            self.fabric.lock().agenda.plan(at, Happening::Rdma);
+        }
+    }
+
+    fn move_rdma(&mut self) {
+        self.rdma.is_planned = false;
+        for _ in 0..self.random.within(1, 4) {
+            let Some(machine) = self.rdma.fabric.advance() else {
+                break;
+            };
+            let at = self.now() + self.random.within(500, 30_000);
+            self.fabric.lock().wake(machine as u32, at);
+        }
+        if let Some(what) = self.rdma.violation() {
+            self.checker.violated(self.now(), Invariant::Device, what);
+        }
     }
 
     fn now(&self) -> u64 {
@@ -245,7 +273,14 @@ impl World {
             .get(number as usize)
             .is_some_and(|spec| spec.program.is_node());
         let running = if is_node {
-            let node = Node::boot(&self.plan, number, life, &self.fabric, self.options, now);
+            let node = Node::boot(
+                &self.plan,
+                number,
+                life,
+                (&self.fabric, &self.rdma),
+                self.options,
+                now,
+            );
             node.map(|node| Running::Node(Box::new(node)))
         } else {
             let stranger = Stranger::boot(&self.plan, number, life, &self.fabric, &self.loot, now);
@@ -439,11 +474,19 @@ impl World {
         let mut fabric = self.fabric.lock();
         if let Trouble::Reset(one_in) = fault.what {
             fabric.reset_some(fault.machine, one_in.into());
+            self.rdma.fabric.break_some(at, one_in.into());
         }
         if let Some(plug) = fabric.plugs.get_mut(at) {
             plug.cuts += u32::from(fault.what == Trouble::Cut);
             plug.rejects += u32::from(fault.what == Trouble::Reject);
+            if plug.cuts > 0 {
+                self.rdma.fabric.cut(at, true);
+            }
             match fault.what {
+                Trouble::PortDown => {
+                    plug.ports_down += 1;
+                    self.rdma.link(&self.plan, fault.machine, false);
+                }
                 Trouble::Slow(times) => plug.slow = plug.slow.max(times),
                 Trouble::CutLink(_) => plug.cut_links.extend(address),
                 Trouble::ResetAt(end, byte) => plug.breaks = Some((end, byte)),
@@ -485,7 +528,9 @@ impl World {
             if let Some(plug) = fabric.plugs.get_mut(at) {
                 plug.off += 1;
             }
+            self.rdma.fabric.cut(at, true);
         }
+        self.rdma.fabric.vanish(at, !fault.what.cuts_power());
         if let Some(machine) = self.machines.get_mut(at) {
             machine.off += 1;
         }
@@ -510,6 +555,12 @@ impl World {
                 plug.rejects -= u32::from(fault.what == Trouble::Reject);
                 plug.off -= u32::from(fell && fault.what.cuts_power());
                 match fault.what {
+                    Trouble::PortDown => {
+                        plug.ports_down -= 1;
+                        if plug.ports_down == 0 {
+                            self.rdma.link(&self.plan, fault.machine, true);
+                        }
+                    }
                     Trouble::Slow(_) => plug.slow = 1,
                     Trouble::ResetAt(..) => plug.breaks = None,
                     _ => {}
@@ -519,6 +570,8 @@ impl World {
                 if let Some(cut) = cut {
                     plug.cut_links.swap_remove(cut);
                 }
+                let is_cut = plug.cuts > 0 || plug.off > 0 || plug.ports_down > 0;
+                self.rdma.fabric.cut(at, is_cut);
             }
             if let Trouble::Cut | Trouble::CutLink(_) = fault.what {
                 fabric.heal();
@@ -674,6 +727,9 @@ impl World {
             .any(|machine| !machine.driver.is_idle())
         {
             return Some((Invariant::Credits, "a job is under way".to_owned()));
+        }
+        if let Some(what) = self.rdma.unrest() {
+            return Some((Invariant::Leftover, what));
         }
         let fabric = self.fabric.lock();
         if fabric.plugs.iter().any(|plug| !plug.news.is_empty()) {
