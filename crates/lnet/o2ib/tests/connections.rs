@@ -107,6 +107,11 @@ fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
         source: nid(0),
         ..fitting
     };
+    let as_ourselves = Envelope {
+        source: nid(0),
+        source_incarnation: NODE,
+        ..fitting
+    };
     let other_net = Envelope {
         source: "10.7.0.2@o2ib7".parse().unwrap(),
         ..fitting
@@ -119,6 +124,7 @@ fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
         (old_version, Fatal),
         (asked(other_nid, PARAMETERS), Fatal),
         (asked(ourselves, PARAMETERS), Fatal),
+        (asked(as_ourselves, PARAMETERS), Fatal),
         (asked(other_net, PARAMETERS), Fatal),
         (asked(older, PARAMETERS), ConnStale),
         (bytes(fitting, Body::Connack(PARAMETERS)), Fatal),
@@ -372,6 +378,22 @@ fn a_message_that_arrives_before_the_connection_is_established_waits() {
                 "seed {seed}"
             );
         }
+    }
+}
+
+// Recovery pings go to the own NID: SELECTION 3.6.
+#[test]
+fn a_node_reaches_itself() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, O2ibConfig::default(), &[tuned(8)]);
+        let all = [world.put(0, 0, 10), world.put(0, 0, 5000)];
+        let get = world.get(0, 0, 5000);
+        world.settle();
+        for tx in all.into_iter().chain([get]) {
+            let result = world.nodes[0].program.sent.get(&tx);
+            assert_eq!(result, Some(&Ok(())), "seed {seed}");
+        }
+        assert_eq!(world.end(), [] as [String; 0]);
     }
 }
 

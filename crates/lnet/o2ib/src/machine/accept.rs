@@ -108,7 +108,8 @@ impl<D: Device> O2iblnd<D> {
             || parameters.fragments == 0
             || parameters.message_size as usize > MESSAGE_MAX
             || envelope.source.net() != ni.config.nid.net()
-            || envelope.source == ni.config.nid
+            || (envelope.source == ni.config.nid
+                && envelope.source_incarnation != ni.config.incarnation)
         {
             RejectionReason::Fatal
         } else {
@@ -148,6 +149,10 @@ impl<D: Device> O2iblnd<D> {
             peer.incarnation = Some(incarnation);
             self.close_older(key, incarnation);
             return Err((RejectionReason::ConnStale, ni));
+        }
+        // An interface pings itself to recover its health, so it dials itself. Nobody else has its NID.
+        if asked.theirs.nid == asked.ni.config.nid && peer.dialled.is_empty() {
+            return Err((RejectionReason::Fatal, ni));
         }
         if full || peer.connections() >= self.config.limits.connections_per_peer_max {
             return Err((RejectionReason::NoResources, ni));
