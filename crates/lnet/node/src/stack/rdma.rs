@@ -41,6 +41,12 @@ impl<D: RdmaDevice> Rdma<D> {
         }
     }
 
+    /// Breaks the LND on purpose.
+    #[cfg(feature = "defects")]
+    pub fn plant(&mut self, defect: lnet_o2ib::Defect) {
+        self.lnd.plant(defect);
+    }
+
     /// Adds an interface and listens at its address.
     ///
     /// # Errors

@@ -55,15 +55,22 @@ pub fn draw_over_rdma(seed: u64) -> Plan {
             }
         }
     }
+    let strikes: Vec<u64> = plan.faults.iter().map(|fault| fault.at).collect();
     for operation in plan.operations.iter_mut().filter(|one| one.count == 1) {
         if random.one_in(2) {
             operation.length = random.within(3_900, 20_000) as u32;
         }
+        // A transfer takes some 100 microseconds, and many are under way when a fault strikes.
+        if let Some(&strike) = random.of(&strikes).filter(|_| random.one_in(2)) {
+            operation.at = strike.saturating_sub(random.below(300_000));
+        }
     }
     for fault in &mut plan.faults {
-        if matches!(fault.what, Trouble::Slow(_) | Trouble::Reject) {
-            fault.what = Trouble::PortDown;
-        }
+        fault.what = match fault.what {
+            Trouble::Reject => Trouble::PortDown,
+            Trouble::Slow(_) => Trouble::Pause,
+            other => other,
+        };
     }
     plan
 }

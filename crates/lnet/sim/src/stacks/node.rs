@@ -360,6 +360,15 @@ fn plant_in_stack(stack: &mut Stack<Port, Inbox, Device>, defect: Option<Defect>
     if defect == Some(Defect::UnboundTurns) {
         stack.unbound_turns();
     }
+    let in_rdma = match defect {
+        Some(Defect::CreditTwice) => lnet_o2ib::Defect::CreditTwice,
+        Some(Defect::EarlyReport) => lnet_o2ib::Defect::EarlyReport,
+        Some(Defect::FirstKey) => lnet_o2ib::Defect::FirstKey,
+        _ => return,
+    };
+    if let Some(rdma) = &mut stack.rdma {
+        rdma.plant(in_rdma);
+    }
 }
 
 #[cfg(not(feature = "defects"))]

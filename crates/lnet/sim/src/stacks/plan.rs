@@ -127,6 +127,8 @@ pub enum Trouble {
     ResetAt(End, u32),
     /// The machine's RDMA ports have no link, which its program is told.
     PortDown,
+    /// Nothing moves over RDMA, at any machine.
+    Pause,
     /// The program is killed between the arrival of a connection request and the answer, if the machine has this
     /// end of the connection. The program boots again when the fault ends.
     KillInHandshake(End),
@@ -267,6 +269,7 @@ impl fmt::Display for Fault {
             Trouble::ResetAt(end, byte) => {
                 format!("connections reset at byte {byte} of the {end:?}")
             }
+            Trouble::Pause => "nothing moves over RDMA".to_owned(),
             Trouble::PortDown => "ports without a link".to_owned(),
             Trouble::KillInHandshake(end) => format!("killed in a handshake as {end:?}"),
             Trouble::PowerOffInHandshake(end) => {

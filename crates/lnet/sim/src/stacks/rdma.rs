@@ -20,6 +20,8 @@ pub(crate) struct RdmaNet {
     pub(crate) fabric: Fabric,
     /// The next move is planned.
     pub(crate) is_planned: bool,
+    /// The number of faults that let nothing move.
+    pub(crate) pauses: u32,
 }
 
 impl RdmaNet {
@@ -27,6 +29,7 @@ impl RdmaNet {
         Self {
             fabric: Fabric::new(seed),
             is_planned: false,
+            pauses: 0,
         }
     }
 

@@ -63,6 +63,12 @@ pub enum Defect {
     Kernel,
     /// Beside such a machine, the other LNDs accept what crossed, and take its end for the end of the peer.
     TakeCrossed,
+    /// The o2ib LND gives each credit back twice.
+    CreditTwice,
+    /// The o2ib LND reports a transfer of a closed connection before the device has stopped.
+    EarlyReport,
+    /// The o2ib LND writes with the key of the first transfer of a connection.
+    FirstKey,
 }
 
 /// The program that runs on a machine.
@@ -221,7 +227,8 @@ impl World {
 
     /// Plans the next moves over RDMA, if anything can move.
     fn plan_rdma(&mut self) {
-        if !self.rdma.is_planned && !self.rdma.fabric.is_idle() {
+        let rdma = &self.rdma;
+        if !rdma.is_planned && rdma.pauses == 0 && !rdma.fabric.is_idle() {
             self.rdma.is_planned = true;
             let at = self.now() + self.random.within(500, 20_000);
             self.fabric.lock().agenda.plan(at, Happening::Rdma);
@@ -230,6 +237,9 @@ impl World {
 
     fn move_rdma(&mut self) {
         self.rdma.is_planned = false;
+        if self.rdma.pauses > 0 {
+            return;
+        }
         for _ in 0..self.random.within(1, 4) {
             let Some(machine) = self.rdma.fabric.advance() else {
                 break;
@@ -470,6 +480,7 @@ impl World {
         {
             machine.stands += 1;
         }
+        self.rdma.pauses += u32::from(fault.what == Trouble::Pause);
         let address = self.cut_address(&fault);
         let mut fabric = self.fabric.lock();
         if let Trouble::Reset(one_in) = fault.what {
@@ -544,6 +555,7 @@ impl World {
         self.note(format_args!("ends: {fault}"));
         self.faults_left -= 1;
         self.calm_since = self.now();
+        self.rdma.pauses -= u32::from(fault.what == Trouble::Pause);
         let at = fault.machine as usize;
         let fell =
             matches!(fault.what, Trouble::Kill | Trouble::PowerOff) || self.fell.remove(&index);
