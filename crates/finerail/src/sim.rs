@@ -20,7 +20,7 @@ use lnet_sim::{Failure, Summary};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::subject::{REAL_STACK, Subject};
+use self::subject::{STACKS, Subject};
 use crate::common::{NEGATIVE, print_bytes, read_limited};
 use crate::service::raise_on_signals;
 use crate::shard::{Shard, ShardArgs, ShardFile};
@@ -37,6 +37,7 @@ Examples:
   finerail sim flapping-router --seed 7 --trace run.txt
   finerail sim all-faults --for 60s --jobs 2
   finerail sim real-stack --runs 1000 --jobs 2
+  finerail sim real-stack-rdma --runs 1000 --jobs 2
   finerail sim mine.yaml --runs 100 --json")]
 pub(crate) struct SimArgs {
     /// A built-in scenario (see --list), or a YAML file
@@ -214,8 +215,15 @@ fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
             text += &format!("{:<20} {}\n", scenario.name, scenario.summary);
         }
     }
-    if name.is_none_or(|name| name == REAL_STACK) {
-        text += &format!("{:<20} {}\n", REAL_STACK, Subject::RealStack.summary());
+    for stacks in STACKS
+        .into_iter()
+        .filter(|stacks| name.is_none_or(|name| name == stacks.name))
+    {
+        text += &format!(
+            "{:<20} {}\n",
+            stacks.name,
+            Subject::Stacks(stacks).summary()
+        );
     }
     if text.is_empty() {
         bail!("{}", unknown(name.unwrap_or_default()));
@@ -226,7 +234,7 @@ fn list(name: Option<&str>) -> anyhow::Result<ExitCode> {
 
 fn unknown(name: &str) -> String {
     let names = BUILTIN.iter().map(|builtin| builtin.name);
-    let names: Vec<&str> = names.chain([REAL_STACK]).collect();
+    let names: Vec<&str> = names.chain(STACKS.map(|stacks| stacks.name)).collect();
     format!(
         "no scenario '{name}'; the built-in scenarios are: {}",
         names.join(", ")
@@ -234,8 +242,8 @@ fn unknown(name: &str) -> String {
 }
 
 fn read(name: &str) -> anyhow::Result<Subject> {
-    if name == REAL_STACK {
-        return Ok(Subject::RealStack);
+    if let Some(stacks) = STACKS.into_iter().find(|stacks| stacks.name == name) {
+        return Ok(Subject::Stacks(stacks));
     }
     if let Some(scenario) = Scenario::builtin(name) {
         return Ok(Subject::Fabric(Box::new(scenario)));

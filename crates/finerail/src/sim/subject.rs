@@ -1,17 +1,35 @@
 //! The subject that `finerail sim` runs for each seed: a scenario on a fabric of cores, or node stacks on
-//! virtual streams.
+//! virtual streams and virtual RDMA devices.
 
 use std::rc::Rc;
 
 use lnet_sim::cores::{Options, Scenario};
-use lnet_sim::stacks::draw;
+use lnet_sim::stacks::{Plan, draw, draw_over_rdma};
 use lnet_sim::{Failure, Outcome, Schedule, stacks};
 
-/// The name that selects the simulation of whole node stacks, in place of a scenario.
-pub(super) const REAL_STACK: &str = "real-stack";
+/// A kind of worlds of whole node stacks.
+#[derive(Clone, Copy)]
+pub(super) struct Stacks {
+    pub(super) name: &'static str,
+    summary: &'static str,
+    draw: fn(u64) -> Plan,
+}
 
-const REAL_STACK_SUMMARY: &str = "2 to 6 machines with the whole stack of a node, core, LND and memory, on virtual \
-                                  streams; what fails and who is hostile is drawn from the seed";
+/// The simulations of whole node stacks, whose names stand in the place of a scenario.
+pub(super) const STACKS: [Stacks; 2] = [
+    Stacks {
+        name: "real-stack",
+        summary: "2 to 6 machines with the whole stack of a node, core, LND and memory, on virtual streams; what fails \
+                  and who is hostile is drawn from the seed",
+        draw,
+    },
+    Stacks {
+        name: "real-stack-rdma",
+        summary: "2 to 5 such machines with o2ib networks on virtual RDMA devices, and routers to tcp networks; what \
+                  fails is drawn from the seed",
+        draw: draw_over_rdma,
+    },
+];
 
 /// The limit of runs in the search for the smallest failing schedule. It is enough for every schedule that is
 /// drawn from a seed. For a larger schedule the search ends with a small one, which is not always the smallest.
@@ -24,22 +42,22 @@ const STACK_SHRINK_RUNS_MAX: u32 = 1000;
 pub(super) enum Subject {
     /// A scenario on a fabric of cores.
     Fabric(Box<Scenario>),
-    /// Node stacks on virtual streams.
-    RealStack,
+    /// Node stacks.
+    Stacks(Stacks),
 }
 
 impl Subject {
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Fabric(scenario) => &scenario.name,
-            Self::RealStack => REAL_STACK,
+            Self::Stacks(stacks) => stacks.name,
         }
     }
 
     pub(super) fn summary(&self) -> &str {
         match self {
             Self::Fabric(scenario) => &scenario.summary,
-            Self::RealStack => REAL_STACK_SUMMARY,
+            Self::Stacks(stacks) => stacks.summary,
         }
     }
 
@@ -47,7 +65,7 @@ impl Subject {
     pub(super) fn run(&self, seed: u64, trace: bool) -> Outcome {
         match self {
             Self::Fabric(scenario) => Rc::new(scenario.plan(seed)).run(Options::default(), trace),
-            Self::RealStack => draw(seed).run(stacks::Options::default(), trace),
+            Self::Stacks(kind) => (kind.draw)(seed).run(stacks::Options::default(), trace),
         }
     }
 
@@ -58,9 +76,9 @@ impl Subject {
                 let plan = Rc::new(scenario.plan(seed));
                 Failure::of(&plan, Options::default(), SHRINK_RUNS_MAX)
             }
-            Self::RealStack => {
+            Self::Stacks(kind) => {
                 let options = stacks::Options::default();
-                Failure::of(&draw(seed), options, STACK_SHRINK_RUNS_MAX)
+                Failure::of(&(kind.draw)(seed), options, STACK_SHRINK_RUNS_MAX)
             }
         }
     }
