@@ -154,7 +154,8 @@ fn a_tree_goes_over_a_router_and_back() {
 fn after_the_gateway_was_killed_the_next_put_takes_up_what_is_there() {
     let mut lab = Lab::new();
     lab.site.write("large", pattern(100_000_000));
-    let put = ["put", "~large", "@large", "--timeout", "4"];
+    // One piece after the other, so that the first is whole when the second has begun.
+    let put = ["put", "~large", "@large", "--timeout", "4", "--jobs", "1"];
     let putting = Process::start(lab.command(&put));
     lab.part(8 << 20);
     lab.kill();
