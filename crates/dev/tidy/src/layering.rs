@@ -132,6 +132,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-lnd",
             "lnet-core",
             "lnet-tcp",
+            "lnet-o2ib",
             "lnet-policy",
             "lnet-wire",
             "lnet-types",
