@@ -381,7 +381,7 @@ fn a_message_that_arrives_before_the_connection_is_established_waits() {
     }
 }
 
-// Recovery pings go to the own NID: SELECTION 3.6.
+// [IB-36]
 #[test]
 fn a_node_reaches_itself() {
     for seed in 0..50 {

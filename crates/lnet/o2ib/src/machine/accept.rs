@@ -150,7 +150,7 @@ impl<D: Device> O2iblnd<D> {
             self.close_older(key, incarnation);
             return Err((RejectionReason::ConnStale, ni));
         }
-        // An interface pings itself to recover its health, so it dials itself. Nobody else has its NID.
+        // [IB-36]
         if asked.theirs.nid == asked.ni.config.nid && peer.dialled.is_empty() {
             return Err((RejectionReason::Fatal, ni));
         }
