@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lnet_conform::{
-    ATTACKS, CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict,
-    Way,
+    ATTACKS, CHECKS, Check, Exchange, NodeUnderTest, O2IB_CHECKS, O2ibNode, Outcome, Risk,
+    SetupError, Subject, Verdict, Way,
 };
 use lnet_node::NodeOptions;
-use lnet_types::Nid;
+use lnet_types::{LndType, Nid};
+use lnet_wire::o2ib::SERVICE;
 use serde::Serialize;
 
 use crate::common::{NEGATIVE, Negative, print_bytes};
-use crate::doctor::examinable;
-use crate::ping::{endpoint_address, is_here, own_address, seconds};
+use crate::doctor::{examinable, of_one_interface};
+use crate::ping::{endpoint_address, endpoint_nid, is_here, own_address, seconds};
 
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
@@ -30,13 +31,17 @@ connections.
 A check that fails is repeated once. If the second result differs, the check is 'unsteady' and does not \
 count as failed.
 
-A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged, \
+A node that accepts only privileged source ports (the default of kernel nodes over tcp) needs --privileged, \
 which needs CAP_NET_BIND_SERVICE or root.
+
+A node on an o2ib network is checked over RDMA, as an acceptor: what the node does as a dialler is not checked. Peers \
+see a checker at the address of a running node as a restart of that node.
 
 Examples
   finerail conform --privileged 10.1.0.2@tcp
   finerail conform --intrusive --port 9988 127.0.0.2@tcp
   finerail conform --only ping-valid,push-ack --intrusive --json 10.1.0.2@tcp
+  finerail conform --intrusive 10.7.0.2@o2ib                 over InfiniBand, RoCE or Omni-Path
   finerail conform --list
   finerail conform --hostile --port 9988 127.0.0.2@tcp       what does a node of your own survive?
 
@@ -90,20 +95,25 @@ pub(crate) struct ConformArgs {
 /// Runs `finerail conform`.
 pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     let Some(nid) = args.nid else {
-        print_bytes(list(args.table(), args.json)?.as_bytes(), &mut io::stdout())?;
+        let tables: &[&[Check]] = if args.hostile {
+            &[&ATTACKS]
+        } else {
+            &[CHECKS, O2IB_CHECKS]
+        };
+        print_bytes(list(tables, args.json)?.as_bytes(), &mut io::stdout())?;
         return Ok(ExitCode::SUCCESS);
     };
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
-    let chosen = args.chosen()?;
+    let chosen = args.chosen(nid)?;
     if args.hostile && !args.own && nid.ip().is_some_and(|address| !is_here(address)) {
         bail!(
             "{nid} is on another machine: --hostile loads a node, and needs --own if that node is your own"
         );
     }
-    let node = NodeUnderTest::new(args.subject(nid)?).map_err(|error| match error {
-        SetupError::NotTcp(_) => error.into(),
+    let mut target = Target::reach(args.subject(nid)?).map_err(|error| match error {
+        SetupError::NotTcp(_) | SetupError::NotO2ib(_) | SetupError::Device(_) => error.into(),
         _ => anyhow::Error::new(Negative(error.to_string())),
     })?;
     let mut results = Vec::new();
@@ -112,14 +122,14 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
         args.announce(index, count, check);
         let result = Made {
             check,
-            outcome: args.make(&node, check),
+            outcome: args.make(&mut target, check),
         };
         if !args.json {
             print_bytes(result.text(args.verbose).as_bytes(), &mut io::stdout())?;
         }
         results.push(result);
     }
-    let report = Report::new(&node, &results);
+    let report = Report::new(&target, &results);
     let text = if args.json {
         serde_json::to_string_pretty(&report)? + "\n"
     } else {
@@ -132,24 +142,70 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// The node that is checked, and how it is reached.
+enum Target {
+    Tcp(NodeUnderTest),
+    O2ib(O2ibNode),
+}
+
+impl Target {
+    fn reach(subject: Subject) -> Result<Self, SetupError> {
+        match subject.nid.net().lnd {
+            LndType::O2IB => O2ibNode::dial(subject).map(Self::O2ib),
+            _ => NodeUnderTest::new(subject).map(Self::Tcp),
+        }
+    }
+
+    fn run(&mut self, check: &Check) -> Outcome {
+        match self {
+            Self::Tcp(node) => node.run(check),
+            Self::O2ib(node) => node.run(check),
+        }
+    }
+
+    const fn subject(&self) -> &Subject {
+        match self {
+            Self::Tcp(node) => node.subject(),
+            Self::O2ib(node) => node.subject(),
+        }
+    }
+
+    fn source_nid(&self) -> Nid {
+        match self {
+            Self::Tcp(node) => node.source_nid(),
+            Self::O2ib(node) => node.source_nid(),
+        }
+    }
+}
+
 impl ConformArgs {
-    fn chosen(&self) -> anyhow::Result<Vec<&'static Check>> {
+    fn chosen(&self, nid: Nid) -> anyhow::Result<Vec<&'static Check>> {
+        let table = self.table(nid)?;
         for name in &self.only {
-            if !self.table().iter().any(|check| check.id == name) {
-                bail!("there is no check '{name}'; --list prints all checks");
+            if !table.iter().any(|check| check.id == name) {
+                let lnd = nid.net().lnd;
+                bail!("there is no check '{name}' of {lnd} networks; --list prints all checks");
             }
         }
         let is_chosen =
             |check: &&Check| self.only.is_empty() || self.only.iter().any(|name| name == check.id);
-        Ok(self.table().iter().filter(is_chosen).collect())
+        Ok(table.iter().filter(is_chosen).collect())
     }
 
     /// Returns the table that the names of checks come from.
-    fn table(&self) -> &'static [Check] {
-        if self.hostile { &ATTACKS } else { CHECKS }
+    fn table(&self, nid: Nid) -> anyhow::Result<&'static [Check]> {
+        match (self.hostile, nid.net().lnd) {
+            (true, LndType::O2IB) => bail!("--hostile attacks nodes on tcp networks only"),
+            (true, _) => Ok(&ATTACKS),
+            (false, LndType::O2IB) => Ok(O2IB_CHECKS),
+            (false, _) => Ok(CHECKS),
+        }
     }
 
     fn subject(&self, nid: Nid) -> anyhow::Result<Subject> {
+        if nid.net().lnd == LndType::O2IB {
+            return self.rdma_subject(nid);
+        }
         let Some(address) = examinable(nid)?.ip() else {
             return Err(SetupError::NotTcp(nid).into());
         };
@@ -167,9 +223,26 @@ impl ConformArgs {
         })
     }
 
-    fn make(&self, node: &NodeUnderTest, check: &Check) -> Option<Outcome> {
+    fn rdma_subject(&self, nid: Nid) -> anyhow::Result<Subject> {
+        if self.privileged || self.port != NodeOptions::LNET_PORT {
+            bail!("--privileged and --port are for tcp networks: {nid} is dialled over RDMA");
+        }
+        let own = endpoint_nid(of_one_interface(nid)?, self.source, self.port)?;
+        let Some(address) = nid.ip() else {
+            return Err(SetupError::NotO2ib(nid).into());
+        };
+        Ok(Subject {
+            nid,
+            address: SocketAddr::new(address, SERVICE),
+            source: own_address(own)?,
+            privileged: false,
+            timeout: Duration::from_secs_f64(self.timeout),
+        })
+    }
+
+    fn make(&self, target: &mut Target, check: &Check) -> Option<Outcome> {
         let may = self.intrusive || self.hostile || check.risk == Risk::Safe;
-        may.then(|| node.run(check))
+        may.then(|| target.run(check))
     }
 
     /// Shows on a terminal which check runs, because JSON is printed only at the end.
@@ -273,6 +346,7 @@ struct Report {
 #[derive(Serialize)]
 struct CheckRow {
     id: &'static str,
+    network: String,
     rules: &'static str,
     title: &'static str,
     intrusive: bool,
@@ -296,18 +370,18 @@ struct ExchangeRow {
 }
 
 impl Report {
-    fn new(node: &NodeUnderTest, results: &[Made]) -> Self {
+    fn new(target: &Target, results: &[Made]) -> Self {
         let count = |result| {
             results
                 .iter()
                 .filter(|one| one.result().0 == result)
                 .count()
         };
-        let subject = node.subject();
+        let subject = target.subject();
         Self {
             nid: subject.nid.to_string(),
             address: subject.address,
-            source: node.source_nid().to_string(),
+            source: target.source_nid().to_string(),
             privileged: subject.privileged,
             passed: count("passed"),
             failed: count("failed"),
@@ -348,6 +422,7 @@ impl CheckRow {
     fn of(check: &Check) -> Self {
         Self {
             id: check.id,
+            network: check.lnd().to_string(),
             rules: check.rules,
             title: check.title,
             intrusive: check.risk == Risk::Intrusive,
@@ -386,9 +461,10 @@ fn row(exchange: &Exchange) -> ExchangeRow {
 }
 
 /// Lists all checks, one a line or as JSON.
-fn list(table: &[Check], json: bool) -> anyhow::Result<String> {
+fn list(tables: &[&[Check]], json: bool) -> anyhow::Result<String> {
+    let all = tables.iter().copied().flatten();
     if json {
-        let rows: Vec<CheckRow> = table.iter().map(CheckRow::of).collect();
+        let rows: Vec<CheckRow> = all.map(CheckRow::of).collect();
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
     }
     let line = |check: &Check| {
@@ -401,5 +477,5 @@ fn list(table: &[Check], json: bool) -> anyhow::Result<String> {
         } = check;
         format!("{id:<24} {rules:<16} {risk:<10} {title}\n")
     };
-    Ok(table.iter().map(line).collect())
+    Ok(all.map(line).collect())
 }

@@ -374,7 +374,7 @@ pub(crate) fn examinable(nid: Nid) -> anyhow::Result<Nid> {
 }
 
 /// Returns a NID if its address can be that of an interface.
-fn of_one_interface(nid: Nid) -> anyhow::Result<Nid> {
+pub(crate) fn of_one_interface(nid: Nid) -> anyhow::Result<Nid> {
     let address = nid.ip().ok_or(SetupError::NotTcp(nid))?;
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     if address.is_unspecified() || address.is_multicast() || is_broadcast {

@@ -13,7 +13,7 @@ use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_i
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-On the node: lnetctl export > node.yaml; ip -j addr > node.json
+On the node: lnetctl export > node.yaml; ip -j addr > node.json; rdma -j link >> node.json
 
 Examples:
   finerail lint /etc/lnet.conf
@@ -30,8 +30,8 @@ pub(crate) struct LintArgs {
     /// input; several are checked one by one and against each other
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
-    /// A node's interfaces, the output of `ip -j addr` or `ip addr`; with several configurations, FILE= names the node's
-    /// configuration; repeatable
+    /// A node's interfaces, the output of `ip -j addr` or `ip addr`, and behind it, for nodes with o2ib networks, that of
+    /// `rdma -j link` or `rdma link`; with several configurations, FILE= names the node's configuration; repeatable
     #[arg(long, value_name = "[FILE=]INTERFACES")]
     interfaces: Vec<String>,
     /// An earlier reading of the same node (stats show, net show -v, peer show -v): report the counters that rose since,

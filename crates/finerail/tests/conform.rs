@@ -101,7 +101,7 @@ fn a_check_that_does_not_exist_and_a_node_that_does_not_are_told_apart() {
     let unknown = conform(&site, &[NODE, "--only", "everything"]);
     unknown
         .expect_code(2)
-        .expect_error("there is no check 'everything'; --list prints all checks");
+        .expect_error("there is no check 'everything' of tcp networks; --list prints all checks");
     let absent = conform(&site, &[NODE]);
     absent
         .expect_code(1)
@@ -126,6 +126,41 @@ fn the_list_names_each_check_with_its_section_and_whether_it_is_safe() {
         .out;
     let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert_eq!(rows.len(), text.lines().count());
+    let of = |network: &str| rows.iter().filter(|row| row["network"] == network).count();
+    assert!(of("tcp") > 60 && of("o2ib") > 40, "{text}");
+    assert_eq!(of("tcp") + of("o2ib"), rows.len());
+}
+
+#[test]
+fn a_node_over_rdma_is_not_checked_with_the_words_for_tcp_or_without_a_device() {
+    let nid = "127.0.0.9@o2ib";
+    // No RDMA device is under the loopback interface; of a machine without RDMA the libraries are missing, too.
+    let source = ["--source", "127.0.0.1@o2ib"];
+    for (more, complaint) in [
+        (&[nid, source[0], source[1]][..], "cannot dial over RDMA: "),
+        (
+            &[nid, "--only", "push-ack"],
+            "there is no check 'push-ack' of o2ib networks",
+        ),
+        (
+            &[nid, "--hostile"],
+            "--hostile attacks nodes on tcp networks only",
+        ),
+        (
+            &[nid, "--privileged"],
+            "--privileged and --port are for tcp networks",
+        ),
+        (
+            &[nid, "--port", "9988"],
+            "--privileged and --port are for tcp networks",
+        ),
+        (&[nid, "--source", nid], "the endpoint would answer itself"),
+        (&["127.0.0.1@o2ib"], "--source"),
+        (&["0.0.0.0@o2ib"], "not the address of one interface"),
+    ] {
+        let words = ["conform"].iter().chain(more);
+        run(finerail(words)).expect_code(2).expect_error(complaint);
+    }
 }
 
 #[test]

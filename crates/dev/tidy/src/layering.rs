@@ -34,7 +34,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lnet-verbs", &["lnet-o2ib", "lnet-wire", "finerail-sys"]),
     ("lnet-capture", &["lnet-wire", "lnet-types"]),
     ("lnet-ptlrpc", &["lnet-wire", "lnet-types"]),
-    ("lnet-conform", &["lnet-wire", "lnet-types", "finerail-sys"]),
+    (
+        "lnet-conform",
+        &[
+            "lnet-o2ib",
+            "lnet-verbs",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
     (
         "lnet-node",
         &[

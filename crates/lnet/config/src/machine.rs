@@ -1,4 +1,5 @@
-//! The interfaces of a machine: the output of `ip -j addr`, or of `ip addr`.
+//! The interfaces of a machine: the output of `ip -j addr`, or of `ip addr`. The output of `rdma link` may follow, which
+//! says which of them have an RDMA device.
 //!
 //! Unlike LNet's own outputs, this output of a node shows whether an interface exists, has a
 //! carrier, or shares a subnet with another interface.
@@ -16,6 +17,8 @@ mod text;
 pub struct Machine {
     /// The interfaces.
     pub interfaces: Vec<Interface>,
+    /// The network interfaces of RDMA devices; `None` if the output of `rdma link` does not follow.
+    pub rdma: Option<Vec<String>>,
 }
 
 /// An interface.
@@ -29,6 +32,8 @@ pub struct Interface {
     pub up: bool,
     /// Bytes of its largest packet.
     pub mtu: Option<u32>,
+    /// True if the interface is that of an InfiniBand or Omni-Path port.
+    pub infiniband: bool,
     /// Its addresses.
     pub addresses: Vec<Address>,
 }
@@ -61,6 +66,9 @@ pub enum MachineError {
     /// JSON that is not an output of `ip -j addr`; the source has the place and the reason.
     #[error("not the output of `ip -j addr`")]
     Json(#[from] serde_json::Error),
+    /// JSON after the outputs of `ip -j addr` and `rdma -j link`.
+    #[error("more than the outputs of `ip -j addr` and `rdma -j link`")]
+    More,
     /// Text that shows no interface.
     #[error("neither the output of `ip -j addr` nor that of `ip addr`: it shows no interface")]
     NoInterface,
@@ -75,6 +83,9 @@ struct Link {
     flags: Vec<String>,
     #[serde(default)]
     addr_info: Vec<AddressInfo>,
+    link_type: Option<String>,
+    /// The network interface of an RDMA device.
+    netdev: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +96,8 @@ struct AddressInfo {
 }
 
 impl Machine {
-    /// Reads the output of `ip -j addr`, or of `ip addr`, also with `-d` or `-o`.
+    /// Reads the output of `ip -j addr`, or of `ip addr`, also with `-d` or `-o`. The output of `rdma -j link`, or of
+    /// `rdma link`, may follow.
     ///
     /// # Errors
     ///
@@ -93,14 +105,21 @@ impl Machine {
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         if !text.trim_start().starts_with('[') {
             let interfaces = text::interfaces(text);
+            let rdma = text::rdma_links(text);
             return match interfaces.is_empty() {
                 true => Err(MachineError::NoInterface),
-                false => Ok(Self { interfaces }),
+                false => Ok(Self { interfaces, rdma }),
             };
         }
-        let links: Vec<Link> = serde_json::from_str(text)?;
+        let mut outputs = serde_json::Deserializer::from_str(text).into_iter::<Vec<Link>>();
+        let links = outputs.next().transpose()?.unwrap_or_default();
         let interfaces = links.into_iter().filter_map(Interface::of).collect();
-        Ok(Self { interfaces })
+        let rdma = outputs.next().transpose()?;
+        let rdma = rdma.map(|links| links.into_iter().filter_map(|link| link.netdev).collect());
+        match outputs.next().transpose()? {
+            None => Ok(Self { interfaces, rdma }),
+            Some(_) => Err(MachineError::More),
+        }
     }
 
     /// The first interface that is up and not loopback, which a network without an interface uses.
@@ -160,6 +179,17 @@ impl Machine {
         }
     }
 
+    /// Returns true if an interface has no RDMA device, and neither has its parent; false if that is not known.
+    #[must_use]
+    pub fn lacks_rdma(&self, name: &str) -> bool {
+        let (Some(rdma), Some(interface)) = (&self.rdma, self.interface(name)) else {
+            return false;
+        };
+        let has = |name: &String| rdma.contains(name);
+        let by_parent = interface.parent.as_ref().is_some_and(has);
+        !(interface.infiniband || has(&interface.name) || by_parent)
+    }
+
     /// What an administrator can do about a configured interface that the machine does not have. An address in the
     /// place of a name does not appear by waiting.
     #[must_use]
@@ -211,6 +241,7 @@ impl Interface {
             parent: link.link,
             up,
             mtu: link.mtu,
+            infiniband: link.link_type.as_deref() == Some("infiniband"),
             addresses: addresses.collect(),
         })
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lnet_wire::{Ack, Body, Ctype, Handle, KsockHeader, Reply};
 
 use crate::link::Link;
-use crate::probe::{Check, Probe, Risk, SINK_MAX, Stop};
+use crate::probe::{Check, Probe, Risk, Run, SINK_MAX, Stop};
 
 /// Connections of one attack.
 const CONNECTIONS: usize = 64;
@@ -62,7 +62,7 @@ const fn attack(
         rules: "",
         title,
         risk: Risk::Intrusive,
-        run,
+        run: Run::Tcp(run),
     }
 }
 

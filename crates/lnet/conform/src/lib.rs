@@ -1,11 +1,11 @@
-//! Protocol checks of an LNet node over TCP, from outside: whether a node of any implementation
+//! Protocol checks of an LNet node over TCP or RDMA, from outside: whether a node of any implementation
 //! follows the wire description.
 //!
 //! ```text
 //!  Subject --new--> NodeUnderTest --run(CHECKS[i])--> Outcome { verdict, observed bytes }
 //! ```
 //!
-//! Each check is a row of one table, [`CHECKS`]: a name, the rules of `docs/protocol`, a title, the
+//! Each check is a row of a table, [`CHECKS`] for tcp networks and [`O2IB_CHECKS`] for o2ib networks: a name, the rules of `docs/protocol`, a title, the
 //! risk, and a function. Checks share no state: each dials its own connections under its own
 //! identity, so that checks do not affect each other. A check waits for an answer until the timeout
 //! of the subject. To show that no answer comes, it sends a ping and expects the answer to the ping
@@ -37,8 +37,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The crate uses plain blocking sockets and the codecs of `lnet-wire`, and none of the node's own
-//! code, because it checks that code. No check opens a listening socket.
+//! The crate uses plain blocking sockets, a device of `lnet-verbs`, and the codecs of `lnet-wire`, and none of the node's
+//! own code, because it checks that code. No check opens a listening socket.
+//!
+//! An [`O2ibNode`] is checked over RDMA. An acceptor knows a peer by its NID there, so that all checks have one identity.
 //!
 //! [`examine`] finds out why this machine cannot use a node, from the view of an administrator. It
 //! is one examination instead of many checks, and returns findings with remedies.
@@ -57,6 +59,7 @@ mod exchange;
 mod hostile;
 mod link;
 mod node;
+mod o2ib;
 mod probe;
 
 pub use checks::CHECKS;
@@ -69,4 +72,5 @@ pub use doctor::{
 pub use exchange::{Exchange, Way};
 pub use hostile::ATTACKS;
 pub use node::{NodeUnderTest, SetupError, Subject};
+pub use o2ib::{Dialler, O2IB_CHECKS, O2ibNode, RdmaDialler};
 pub use probe::{Check, Outcome, Risk, Verdict};

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::exchange::Way;
 use crate::link::first_ready;
-use crate::probe::{Check, Outcome, Probe, SINK_MAX, Stop, Verdict};
+use crate::probe::{Check, Outcome, Probe, Run, SINK_MAX, Stop, Verdict};
 
 /// Pause between two polls of a listener and a connection.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
@@ -51,6 +51,20 @@ pub enum SetupError {
     /// The NID is not on a TCP network.
     #[error("{0} is not on a tcp network: only tcp networks have a driver here")]
     NotTcp(Nid),
+    /// The NID is not on an o2ib network, or has no IPv4 address.
+    #[error("{0} is not on an o2ib network")]
+    NotO2ib(Nid),
+    /// No RDMA device of this machine can be used.
+    #[error("cannot dial over RDMA: {0}")]
+    Device(String),
+    /// No connection over RDMA.
+    #[error("cannot connect to {nid}: {why}")]
+    Rdma {
+        /// The NID.
+        nid: Nid,
+        /// The reason.
+        why: String,
+    },
     /// Ports below 1024 need a privilege that this process lacks.
     #[error("source ports below 1024 need CAP_NET_BIND_SERVICE or root")]
     Privilege,
@@ -123,29 +137,15 @@ impl NodeUnderTest {
 
     /// Runs one check, and a failed one again: a node is only failed if it fails twice.
     pub fn run(&self, check: &Check) -> Outcome {
-        let first = self.run_once(check);
-        let Verdict::Failed(why) = &first.verdict else {
-            return first;
-        };
-        let second = self.run_once(check);
-        let verdict = match second.verdict {
-            Verdict::Failed(_) => Verdict::Failed(why.clone()),
-            _ => Verdict::Unsteady(why.clone()),
-        };
-        Outcome {
-            verdict,
-            observed: first.observed,
-            elapsed: first.elapsed + second.elapsed,
-        }
+        Outcome::of(|| self.run_once(check))
     }
 
     fn run_once(&self, check: &Check) -> Outcome {
         let begun = Instant::now();
         let mut probe = self.probe();
-        let verdict = match (check.run)(&mut probe) {
-            Ok(()) => Verdict::Passed,
-            Err(Stop::Failed(why)) => Verdict::Failed(why),
-            Err(Stop::NotApplicable(why)) => Verdict::NotApplicable(why),
+        let verdict = match check.run {
+            Run::Tcp(run) => run(&mut probe).into(),
+            Run::O2ib(_) => Verdict::NotApplicable("a check of o2ib networks".to_owned()),
         };
         Outcome {
             verdict,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use lnet_types::{Nid, ProcessId};
+use lnet_types::{LndType, Nid, ProcessId};
 use lnet_wire::{
     Body, Connreq, Ctype, Get, Handle, Header, Hello, HelloVersion, KsockHeader, LNET_PORTAL,
     PING_MATCH_BITS, PingFeatures, Put,
@@ -35,7 +35,27 @@ pub struct Check {
     pub title: &'static str,
     /// The risk of the check.
     pub risk: Risk,
-    pub(crate) run: fn(&mut Probe<'_>) -> Result<(), Stop>,
+    pub(crate) run: Run,
+}
+
+/// The function of a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Run {
+    /// Over TCP.
+    Tcp(fn(&mut Probe<'_>) -> Result<(), Stop>),
+    /// Over RDMA.
+    O2ib(fn(&mut crate::o2ib::Probe<'_>) -> Result<(), Stop>),
+}
+
+impl Check {
+    /// Returns the type of network whose nodes are checked.
+    #[must_use]
+    pub const fn lnd(&self) -> LndType {
+        match self.run {
+            Run::Tcp(_) => LndType::TCP,
+            Run::O2ib(_) => LndType::O2IB,
+        }
+    }
 }
 
 /// The result of a check.
@@ -62,11 +82,41 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
+impl Outcome {
+    /// Runs a check, and a failed one again: a node is only failed if it fails twice.
+    pub(crate) fn of(mut run_once: impl FnMut() -> Self) -> Self {
+        let first = run_once();
+        let Verdict::Failed(why) = &first.verdict else {
+            return first;
+        };
+        let second = run_once();
+        let verdict = match second.verdict {
+            Verdict::Failed(_) => Verdict::Failed(why.clone()),
+            _ => Verdict::Unsteady(why.clone()),
+        };
+        Self {
+            verdict,
+            observed: first.observed,
+            elapsed: first.elapsed + second.elapsed,
+        }
+    }
+}
+
 /// Why a check ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(String),
     NotApplicable(String),
+}
+
+impl From<Result<(), Stop>> for Verdict {
+    fn from(result: Result<(), Stop>) -> Self {
+        match result {
+            Ok(()) => Self::Passed,
+            Err(Stop::Failed(why)) => Self::Failed(why),
+            Err(Stop::NotApplicable(why)) => Self::NotApplicable(why),
+        }
+    }
 }
 
 impl Stop {

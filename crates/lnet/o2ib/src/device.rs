@@ -1,5 +1,6 @@
 //! What the LND needs of an RDMA device: connections of the CM, posted work, registered memory.
 
+use std::fmt;
 use std::net::Ipv4Addr;
 
 use lnet_wire::o2ib::Fragment;
@@ -110,6 +111,20 @@ pub enum ConnectFailure {
     NobodyListens,
     /// Something failed at this end.
     Local,
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable => "the address has no route over RDMA, or does not answer",
+            Self::Rejected => "the request was rejected without a reason of LNet",
+            Self::Stale => "the host still has an older connection of this machine",
+            Self::NobodyListens => {
+                "the host answers over RDMA, and nothing listens at LNet's service number"
+            }
+            Self::Local => "the device of this machine refused",
+        })
+    }
 }
 
 /// A device did not do what it was asked for.

@@ -131,3 +131,19 @@ fn two_interfaces_of_a_cloud_are_not_told_to_take_nets_of_their_own() {
     let wrong = all.iter().find(|one| one.fix.contains("net number"));
     assert!(wrong.is_none(), "{wrong:?}");
 }
+
+#[test]
+fn an_interface_without_an_rdma_device_is_found_if_the_devices_are_known() {
+    let text = |net: &str, name: &str| {
+        format!("net: [{{net type: {net}, local NI(s): [{{interfaces: {{0: {name}}}}}]}}]\n")
+    };
+    let addresses = machine(&[("eth0", "10.0.0.1", true), ("eth1", "10.0.1.1", true)]);
+    let known = format!(r#"{addresses}[{{"ifname":"rxe0","port":1,"netdev":"eth1"}}]"#);
+    let (wrong, right) = (text("o2ib", "eth0"), text("o2ib", "eth1"));
+    let code = "rdma-device-missing";
+    let found = fires_on(code, (&wrong, Some(&known)), (&right, Some(&known)));
+    assert_eq!(found.reason, "eth0 has no RDMA device; eth1 has");
+    fires_on(code, (&wrong, Some(&known)), (&wrong, Some(&addresses)));
+    let over_tcp = text("tcp", "eth0");
+    fires_on(code, (&wrong, Some(&known)), (&over_tcp, Some(&known)));
+}

@@ -4,6 +4,7 @@
 //!   2: eth0@bond0: <UP,LOWER_UP> mtu 9000 …         ip addr, ip -d addr
 //!       inet 10.0.0.1/24 … scope global eth0:1
 //!   2: eth0    inet 10.0.0.1/24 … eth0\ …           ip -o addr: neither flags nor MTU
+//!   link mlx5_0/1 state ACTIVE … netdev eth0        rdma link
 //! ```
 
 use super::{Address, Interface};
@@ -17,6 +18,11 @@ pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     for line in text.lines() {
         match line.trim_start().split_once(": ") {
             Some((number, rest)) if is_number(number) => begin(rest, &mut found),
+            _ if line.trim_start().starts_with("link/infiniband ") => {
+                if let Some(interface) = found.last_mut() {
+                    interface.infiniband = true;
+                }
+            }
             _ => {
                 let address = address(line);
                 if let (Some(interface), Some(address)) = (found.last_mut(), address) {
@@ -26,6 +32,15 @@ pub(super) fn interfaces(text: &str) -> Vec<Interface> {
         }
     }
     found
+}
+
+/// The network interfaces of RDMA devices; `None` if the text has no output of `rdma link`.
+pub(super) fn rdma_links(text: &str) -> Option<Vec<String>> {
+    let links = text.lines().filter(|line| line.starts_with("link "));
+    let mut links = links.peekable();
+    links.peek()?;
+    let netdevs = links.filter_map(|link| word_after(link, "netdev"));
+    Some(netdevs.map(str::to_owned).collect())
 }
 
 fn is_number(text: &str) -> bool {
@@ -57,6 +72,7 @@ fn begin(rest: &str, found: &mut Vec<Interface>) {
             parent,
             up: has("UP") && has("LOWER_UP"),
             mtu: word_after(rest, "mtu").and_then(|mtu| mtu.parse().ok()),
+            infiniband: false,
             addresses: Vec::new(),
         });
     }
@@ -157,6 +173,35 @@ mod tests {
         );
         assert!(machine.interfaces[1].up);
         assert_eq!(machine.interfaces[1].mtu, None);
+    }
+
+    #[test]
+    fn devices_behind_the_interfaces_are_read_in_both_forms() {
+        const PORT: &str = "\
+7: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP
+    link/infiniband 80:00:00:02 brd 00:ff:ff:ff
+";
+        const LINKS: &str = "\
+link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0 netdev_index 2
+link mlx5_1/1 subnet_prefix fe80:0000 lid 13 sm_lid 49 lmc 0 state ACTIVE physical_state LINK_UP
+";
+        const PORT_JSON: &str = r#",{"ifname":"ib0","mtu":2044,"flags":["UP","LOWER_UP"],
+            "link_type":"infiniband","addr_info":[]}]"#;
+        const LINKS_JSON: &str = r#"[
+            {"ifindex":0,"ifname":"mlx5_0","port":1,"state":"ACTIVE","physical_state":"LINK_UP","netdev":"eth0"},
+            {"ifindex":1,"ifname":"mlx5_1","port":1,"state":"ACTIVE","physical_state":"LINK_UP"}]"#;
+        let machine = Machine::parse(&format!("{ADDR}{PORT}{LINKS}")).unwrap();
+        let json = ADDR_JSON.trim_end_matches(']').to_owned() + PORT_JSON + LINKS_JSON;
+        assert_eq!(machine, Machine::parse(&json).unwrap());
+        let lacking = ["lo", "eth0", "eth1", "eth0.7", "ib0", "eth0:1", "none"];
+        let lacking = lacking.into_iter().filter(|name| machine.lacks_rdma(name));
+        assert_eq!(lacking.collect::<Vec<_>>(), ["lo", "eth1"]);
+        let unknown = Machine::parse(ADDR).unwrap();
+        assert!(!unknown.lacks_rdma("eth1"));
+        let none = Machine::parse(&format!("{ADDR_JSON}\n[]")).unwrap();
+        assert!(none.lacks_rdma("eth0"));
+        assert!(Machine::parse(&format!("{ADDR_JSON}[][]")).is_err());
+        assert!(Machine::parse(&format!("{ADDR_JSON}[")).is_err());
     }
 
     #[test]

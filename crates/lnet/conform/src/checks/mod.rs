@@ -9,31 +9,36 @@ mod push;
 mod rejections;
 mod siblings;
 
-use crate::probe::{Check, Probe, Risk, Stop};
+use crate::probe::{Check, Probe, Risk, Run, Stop};
 
-type Run = fn(&mut Probe<'_>) -> Result<(), Stop>;
+type Function = fn(&mut Probe<'_>) -> Result<(), Stop>;
 
-const fn safe(id: &'static str, rules: &'static str, title: &'static str, run: Run) -> Check {
+const fn safe(id: &'static str, rules: &'static str, title: &'static str, run: Function) -> Check {
     Check {
         id,
         rules,
         title,
         risk: Risk::Safe,
-        run,
+        run: Run::Tcp(run),
     }
 }
 
-const fn intrusive(id: &'static str, rules: &'static str, title: &'static str, run: Run) -> Check {
+const fn intrusive(
+    id: &'static str,
+    rules: &'static str,
+    title: &'static str,
+    run: Function,
+) -> Check {
     Check {
         id,
         rules,
         title,
         risk: Risk::Intrusive,
-        run,
+        run: Run::Tcp(run),
     }
 }
 
-/// Every check in the order of the protocol; checks that wait for the node's own timers come last.
+/// Every check of a node on a tcp network, in the order of the protocol; checks that wait for the node's own timers come last.
 #[rustfmt::skip]
 pub static CHECKS: &[Check] = &[
     // [HELLO-2]

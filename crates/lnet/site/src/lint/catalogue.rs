@@ -99,6 +99,11 @@ pub(crate) static INTERFACE_DOWN: Lint = error(
     "the interface has no carrier or no IPv4 address",
     "bring it up, check its cable and its address",
 );
+pub(crate) static RDMA_DEVICE_MISSING: Lint = error(
+    "rdma-device-missing",
+    "an o2ib NI on an interface without an RDMA device",
+    "name the interface of a device: `rdma link` shows them",
+);
 pub(crate) static SHARED_DEVICE_DOWN: Lint = warning(
     "shared-device-down",
     "an NI counts as up and shares its device with one that is down",
@@ -396,13 +401,14 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 65] = [
+pub static LINTS: [&Lint; 66] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
     &FIRST_INTERFACE,
     &INTERFACE_MISSING,
     &INTERFACE_DOWN,
+    &RDMA_DEVICE_MISSING,
     &SHARED_DEVICE_DOWN,
     &NI_DOWN,
     &LOOPBACK_INTERFACE,

@@ -58,6 +58,31 @@ impl RejectionReason {
         Self::Early,
     ];
 
+    /// Returns what the reason says of the node that rejected a request, in words for an administrator of the dialler.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::ConnRace => "both nodes dial at the same moment",
+            Self::NoResources => {
+                "the node has no memory, or its device no resources, for another connection"
+            }
+            Self::Fatal => {
+                "the node has no interface with this NID (perhaps another o2ib network or another address), or does not \
+                 accept the request"
+            }
+            Self::ConnUncompat => "the node speaks another version of the protocol",
+            Self::ConnStale => "the node closes connections of an earlier start of this machine",
+            Self::RdmaFrags => {
+                "the node accepts fewer fragments than this machine needs (map_on_demand)"
+            }
+            Self::MsgQueueSize => "the node accepts fewer peer_credits than this machine has",
+            Self::InvalidSrvId => "nothing listens at LNet's service number",
+            Self::Early => {
+                "the node's interface with this address is not active yet, or has no LNet network"
+            }
+        }
+    }
+
     fn of_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| *reason as u8 == number)
     }

@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use lnet_config::machine::{Lack, Machine, share_subnet};
 use lnet_config::{Ip2Nets, Status, Step};
-use lnet_types::{Net, Nid};
+use lnet_types::{LndType, Net, Nid};
 
 use crate::lint::catalogue::{
     HOST_PREFIXES, INTERFACE_DOWN, INTERFACE_MISSING, INTERFACE_SHARED, IP2NETS_HOST_MATCH,
-    IP2NETS_PASSED_OVER, NI_DOWN, ONE_SUBNET, SHARED_DEVICE_DOWN, SUBNETS_APART, Severity,
+    IP2NETS_PASSED_OVER, NI_DOWN, ONE_SUBNET, RDMA_DEVICE_MISSING, SHARED_DEVICE_DOWN,
+    SUBNETS_APART, Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
@@ -65,6 +66,28 @@ pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
         let reason = format!("{name}, under an NI of {}, {what}", ni.net);
         let fix = format!("ip link set {name} up, and check its cable and address");
         node.finding(&INTERFACE_DOWN, &at_interfaces(ni), reason, fix)
+    });
+    told.collect()
+}
+
+/// Reports each o2ib NI on an interface that has no RDMA device. Without the output of `rdma link` that is not known.
+pub(super) fn rdma_device_missing(node: &Node<'_>) -> Vec<Finding> {
+    let Some(machine) = node.machine() else {
+        return Vec::new();
+    };
+    let devices = listed(machine.rdma.iter().flatten());
+    let over_rdma = node.nis.iter().filter(|ni| ni.net.lnd == LndType::O2IB);
+    let told = over_rdma.filter_map(|ni| {
+        let name = ni.interface.as_deref()?;
+        if !machine.lacks_rdma(name) {
+            return None;
+        }
+        let reason = match devices.as_str() {
+            "" => format!("{name} has no RDMA device, and no other interface has one"),
+            _ => format!("{name} has no RDMA device; {devices} has"),
+        };
+        let fix = format!("name an interface that `rdma link` shows, or load the driver of {name}");
+        Some(node.finding(&RDMA_DEVICE_MISSING, &at_interfaces(ni), reason, fix))
     });
     told.collect()
 }

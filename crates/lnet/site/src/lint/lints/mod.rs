@@ -30,13 +30,14 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 47] = [
+const SEARCHES: [Search; 48] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
     document::first_interface,
     interfaces::interface_missing,
     interfaces::interface_down,
+    interfaces::rdma_device_missing,
     interfaces::shared_device,
     interfaces::ni_down,
     places::loopback_interface,
