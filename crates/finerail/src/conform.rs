@@ -231,10 +231,14 @@ impl ConformArgs {
         let Some(address) = nid.ip() else {
             return Err(SetupError::NotO2ib(nid).into());
         };
+        let source = own_address(own)?;
+        if own.net() != nid.net() || source == address {
+            bail!("--source {own} must be another address on {}", nid.net());
+        }
         Ok(Subject {
             nid,
             address: SocketAddr::new(address, SERVICE),
-            source: own_address(own)?,
+            source,
             privileged: false,
             timeout: Duration::from_secs_f64(self.timeout),
         })
@@ -333,7 +337,9 @@ struct Report {
     nid: String,
     address: SocketAddr,
     source: String,
-    privileged: bool,
+    /// Over RDMA, the source port is below 1024 if the system permits that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    privileged: Option<bool>,
     passed: usize,
     failed: usize,
     unsteady: usize,
@@ -382,7 +388,7 @@ impl Report {
             nid: subject.nid.to_string(),
             address: subject.address,
             source: target.source_nid().to_string(),
-            privileged: subject.privileged,
+            privileged: matches!(target, Target::Tcp(_)).then_some(subject.privileged),
             passed: count("passed"),
             failed: count("failed"),
             unsteady: count("unsteady"),

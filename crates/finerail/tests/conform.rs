@@ -155,6 +155,10 @@ fn a_node_over_rdma_is_not_checked_with_the_words_for_tcp_or_without_a_device() 
             "--privileged and --port are for tcp networks",
         ),
         (&[nid, "--source", nid], "the endpoint would answer itself"),
+        (
+            &[nid, "--source", "127.0.0.1@o2ib1"],
+            "must be another address on o2ib",
+        ),
         (&["127.0.0.1@o2ib"], "--source"),
         (&["0.0.0.0@o2ib"], "not the address of one interface"),
     ] {

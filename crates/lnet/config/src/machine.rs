@@ -17,7 +17,8 @@ mod text;
 pub struct Machine {
     /// The interfaces.
     pub interfaces: Vec<Interface>,
-    /// The network interfaces of RDMA devices; `None` if the output of `rdma link` does not follow.
+    /// The network interfaces of RDMA devices, without those of InfiniBand ports; `None` if the output of `rdma link` does
+    /// not follow, or names no interface for a device.
     pub rdma: Option<Vec<String>>,
 }
 
@@ -28,6 +29,8 @@ pub struct Interface {
     pub name: String,
     /// The parent interface, for a VLAN and the like.
     pub parent: Option<String>,
+    /// The bond or bridge that the interface is a part of.
+    pub master: Option<String>,
     /// True if the interface is up and has a carrier.
     pub up: bool,
     /// Bytes of its largest packet.
@@ -66,9 +69,9 @@ pub enum MachineError {
     /// JSON that is not an output of `ip -j addr`; the source has the place and the reason.
     #[error("not the output of `ip -j addr`")]
     Json(#[from] serde_json::Error),
-    /// JSON after the outputs of `ip -j addr` and `rdma -j link`.
-    #[error("more than the outputs of `ip -j addr` and `rdma -j link`")]
-    More,
+    /// One output is JSON and one is text.
+    #[error("JSON and text: give `ip -j addr` and `rdma -j link`, or `ip addr` and `rdma link`")]
+    Mixed,
     /// Text that shows no interface.
     #[error("neither the output of `ip -j addr` nor that of `ip addr`: it shows no interface")]
     NoInterface,
@@ -84,8 +87,13 @@ struct Link {
     #[serde(default)]
     addr_info: Vec<AddressInfo>,
     link_type: Option<String>,
+    master: Option<String>,
+    /// Only devices of RDMA have ports.
+    port: Option<u32>,
     /// The network interface of an RDMA device.
     netdev: Option<String>,
+    /// Only InfiniBand ports have a local identifier.
+    lid: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +111,12 @@ impl Machine {
     ///
     /// Text that is not such an output. For JSON, the source of the error has the place.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
+        let is_json = |line: &&str| line.trim_start().starts_with('[');
+        let is_link = |line: &&str| line.starts_with("link ");
         if !text.trim_start().starts_with('[') {
+            if text.lines().any(|line| is_json(&line)) {
+                return Err(MachineError::Mixed);
+            }
             let interfaces = text::interfaces(text);
             let rdma = text::rdma_links(text);
             return match interfaces.is_empty() {
@@ -111,15 +124,27 @@ impl Machine {
                 false => Ok(Self { interfaces, rdma }),
             };
         }
-        let mut outputs = serde_json::Deserializer::from_str(text).into_iter::<Vec<Link>>();
-        let links = outputs.next().transpose()?.unwrap_or_default();
-        let interfaces = links.into_iter().filter_map(Interface::of).collect();
-        let rdma = outputs.next().transpose()?;
-        let rdma = rdma.map(|links| links.into_iter().filter_map(|link| link.netdev).collect());
-        match outputs.next().transpose()? {
-            None => Ok(Self { interfaces, rdma }),
-            Some(_) => Err(MachineError::More),
+        if text.lines().any(|line| is_link(&line)) {
+            return Err(MachineError::Mixed);
         }
+        let mut machine = Self::default();
+        let mut has_interfaces = false;
+        for links in serde_json::Deserializer::from_str(text).into_iter::<Vec<Link>>() {
+            let links = links?;
+            let is_rdma = links.iter().any(|link| link.port.is_some());
+            if is_rdma || links.is_empty() && has_interfaces {
+                let devices = links
+                    .into_iter()
+                    .map(|link| (link.netdev, link.lid.is_some()));
+                machine.rdma = interfaces_of(devices);
+            } else {
+                has_interfaces = true;
+                machine
+                    .interfaces
+                    .extend(links.into_iter().filter_map(Interface::of));
+            }
+        }
+        Ok(machine)
     }
 
     /// The first interface that is up and not loopback, which a network without an interface uses.
@@ -179,15 +204,30 @@ impl Machine {
         }
     }
 
-    /// Returns true if an interface has no RDMA device, and neither has its parent; false if that is not known.
+    /// Returns true if an interface has no RDMA device: neither itself, nor a part of it, nor what it is on top of. False if
+    /// that is not known.
     #[must_use]
     pub fn lacks_rdma(&self, name: &str) -> bool {
-        let (Some(rdma), Some(interface)) = (&self.rdma, self.interface(name)) else {
+        let Some(rdma) = &self.rdma else {
             return false;
         };
-        let has = |name: &String| rdma.contains(name);
-        let by_parent = interface.parent.as_ref().is_some_and(has);
-        !(interface.infiniband || has(&interface.name) || by_parent)
+        let has = |one: &Interface| one.infiniband || rdma.contains(&one.name);
+        let mut next = self.interface(name);
+        // No more steps than interfaces: a text may go in circles.
+        for _ in &self.interfaces {
+            let Some(interface) = next else {
+                return false;
+            };
+            let is_part = |one: &&Interface| one.master.as_ref() == Some(&interface.name);
+            if has(interface) || self.interfaces.iter().filter(is_part).any(has) {
+                return false;
+            }
+            let Some(parent) = &interface.parent else {
+                return true;
+            };
+            next = self.interface(parent);
+        }
+        false
     }
 
     /// What an administrator can do about a configured interface that the machine does not have. An address in the
@@ -228,6 +268,20 @@ impl Machine {
     }
 }
 
+/// Returns the interfaces of RDMA devices, each of which has an interface or is an InfiniBand port; `None` if one is neither,
+/// as of devices in another namespace.
+fn interfaces_of(devices: impl Iterator<Item = (Option<String>, bool)>) -> Option<Vec<String>> {
+    let mut named = Vec::new();
+    for (interface, is_infiniband) in devices {
+        match interface {
+            Some(interface) => named.push(interface),
+            None if is_infiniband => {}
+            None => return None,
+        }
+    }
+    Some(named)
+}
+
 impl Interface {
     fn of(link: Link) -> Option<Self> {
         let has = |flag: &str| link.flags.iter().any(|one| one == flag);
@@ -239,6 +293,7 @@ impl Interface {
         Some(Self {
             name: link.ifname?,
             parent: link.link,
+            master: link.master,
             up,
             mtu: link.mtu,
             infiniband: link.link_type.as_deref() == Some("infiniband"),

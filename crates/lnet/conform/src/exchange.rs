@@ -33,6 +33,17 @@ pub struct Exchange {
     pub length: usize,
 }
 
+impl Exchange {
+    fn of(connection: usize, way: Way, bytes: &[u8]) -> Self {
+        Self {
+            connection,
+            way,
+            bytes: bytes.iter().copied().take(KEPT_MAX).collect(),
+            length: bytes.len(),
+        }
+    }
+}
+
 /// The exchanges of one check, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcript(Rc<RefCell<Vec<Exchange>>>);
@@ -48,12 +59,15 @@ impl Transcript {
             last.bytes.extend(bytes.iter().take(room));
             last.length += bytes.len();
         } else if exchanges.len() < EXCHANGES_MAX {
-            exchanges.push(Exchange {
-                connection,
-                way,
-                bytes: bytes.iter().copied().take(KEPT_MAX).collect(),
-                length: bytes.len(),
-            });
+            exchanges.push(Exchange::of(connection, way, bytes));
+        }
+    }
+
+    /// Adds a message, which stays an exchange of its own.
+    pub(crate) fn add_message(&self, connection: usize, way: Way, bytes: &[u8]) {
+        let mut exchanges = self.0.borrow_mut();
+        if exchanges.len() < EXCHANGES_MAX {
+            exchanges.push(Exchange::of(connection, way, bytes));
         }
     }
 

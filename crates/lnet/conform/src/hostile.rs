@@ -57,13 +57,7 @@ const fn attack(
     title: &'static str,
     run: fn(&mut Probe<'_>) -> Result<(), Stop>,
 ) -> Check {
-    Check {
-        id,
-        rules: "",
-        title,
-        risk: Risk::Intrusive,
-        run: Run::Tcp(run),
-    }
+    Check::new((id, "", title), Risk::Intrusive, Run::Tcp(run))
 }
 
 /// Checks that the node answers a new peer while the links of an attack are open.

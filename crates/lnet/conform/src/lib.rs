@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each check is a row of a table, [`CHECKS`] for tcp networks and [`O2IB_CHECKS`] for o2ib networks: a name, the rules of `docs/protocol`, a title, the
-//! risk, and a function. Checks share no state: each dials its own connections under its own
+//! risk, and a function. Checks share no state: each dials its own connections, over TCP under its own
 //! identity, so that checks do not affect each other. A check waits for an answer until the timeout
 //! of the subject. To show that no answer comes, it sends a ping and expects the answer to the ping
 //! next.

@@ -49,10 +49,12 @@ impl Subject {
 #[non_exhaustive]
 pub enum SetupError {
     /// The NID is not on a TCP network.
-    #[error("{0} is not on a tcp network: only tcp networks have a driver here")]
+    #[error(
+        "{0} is not on a tcp network: only nodes on tcp and o2ib networks are reached directly"
+    )]
     NotTcp(Nid),
     /// The NID is not on an o2ib network, or has no IPv4 address.
-    #[error("{0} is not on an o2ib network")]
+    #[error("{0} is not an IPv4 address on an o2ib network")]
     NotO2ib(Nid),
     /// No RDMA device of this machine can be used.
     #[error("cannot dial over RDMA: {0}")]

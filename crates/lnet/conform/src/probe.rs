@@ -48,6 +48,21 @@ pub(crate) enum Run {
 }
 
 impl Check {
+    /// Returns a row of a table: its name, rules and title, its risk and its function.
+    pub(crate) const fn new(
+        (id, rules, title): (&'static str, &'static str, &'static str),
+        risk: Risk,
+        run: Run,
+    ) -> Self {
+        Self {
+            id,
+            rules,
+            title,
+            risk,
+            run,
+        }
+    }
+
     /// Returns the type of network whose nodes are checked.
     #[must_use]
     pub const fn lnd(&self) -> LndType {
@@ -107,6 +122,8 @@ impl Outcome {
 pub(crate) enum Stop {
     Failed(String),
     NotApplicable(String),
+    /// The checker's own machine failed.
+    Local(String),
 }
 
 impl From<Result<(), Stop>> for Verdict {
@@ -115,6 +132,7 @@ impl From<Result<(), Stop>> for Verdict {
             Ok(()) => Self::Passed,
             Err(Stop::Failed(why)) => Self::Failed(why),
             Err(Stop::NotApplicable(why)) => Self::NotApplicable(why),
+            Err(Stop::Local(why)) => Self::Failed(format!("this machine: {why}")),
         }
     }
 }
@@ -316,26 +334,12 @@ impl<'a> Probe<'a> {
     /// The header of a ping that has room for `sink` bytes.
     pub(crate) fn ping_header(&mut self, sink: u32) -> (Header, Handle) {
         let handle = self.handle();
-        let get = Get {
-            return_wmd: handle,
-            match_bits: PING_MATCH_BITS,
-            ptl_index: LNET_PORTAL,
-            src_offset: 0,
-            sink_length: sink,
-        };
-        (self.header(0, Body::Get(get)), handle)
+        (self.header(0, get(PING_MATCH_BITS, handle, sink)), handle)
     }
 
     /// The header of a PUT of `length` bytes.
     pub(crate) const fn put_header(&self, portal: u32, ack_wmd: Handle, length: u32) -> Header {
-        let put = Put {
-            ack_wmd,
-            match_bits: PING_MATCH_BITS,
-            hdr_data: 0,
-            ptl_index: portal,
-            offset: 0,
-        };
-        self.header(length, Body::Put(put))
+        self.header(length, put(portal, ack_wmd))
     }
 
     /// Pings and returns the REPLY, with any contents.
@@ -358,6 +362,28 @@ impl<'a> Probe<'a> {
     pub(crate) fn still_answers(&mut self, link: &mut Link) -> Result<(), Stop> {
         self.ping(link, SINK_MAX).map(drop)
     }
+}
+
+/// A GET from LNet's portal with room for `sink` bytes.
+pub(crate) const fn get(match_bits: u64, handle: Handle, sink: u32) -> Body {
+    Body::Get(Get {
+        return_wmd: handle,
+        match_bits,
+        ptl_index: LNET_PORTAL,
+        src_offset: 0,
+        sink_length: sink,
+    })
+}
+
+/// A PUT with the match bits of a push.
+pub(crate) const fn put(portal: u32, ack_wmd: Handle) -> Body {
+    Body::Put(Put {
+        ack_wmd,
+        match_bits: PING_MATCH_BITS,
+        hdr_data: 0,
+        ptl_index: portal,
+        offset: 0,
+    })
 }
 
 /// The buffer of `lnetctl ping` in releases from 2.16 on.

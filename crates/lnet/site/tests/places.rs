@@ -142,7 +142,10 @@ fn an_interface_without_an_rdma_device_is_found_if_the_devices_are_known() {
     let (wrong, right) = (text("o2ib", "eth0"), text("o2ib", "eth1"));
     let code = "rdma-device-missing";
     let found = fires_on(code, (&wrong, Some(&known)), (&right, Some(&known)));
-    assert_eq!(found.reason, "eth0 has no RDMA device; eth1 has");
+    assert_eq!(
+        found.reason,
+        "eth0 has no RDMA device; interfaces with one: eth1"
+    );
     fires_on(code, (&wrong, Some(&known)), (&wrong, Some(&addresses)));
     let over_tcp = text("tcp", "eth0");
     fires_on(code, (&wrong, Some(&known)), (&over_tcp, Some(&known)));

@@ -7,7 +7,7 @@
 //!   link mlx5_0/1 state ACTIVE … netdev eth0        rdma link
 //! ```
 
-use super::{Address, Interface};
+use super::{Address, Interface, interfaces_of};
 
 /// The interfaces in the text; empty if it is not such an output.
 ///
@@ -34,13 +34,17 @@ pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     found
 }
 
-/// The network interfaces of RDMA devices; `None` if the text has no output of `rdma link`.
+/// The network interfaces of RDMA devices; `None` if the text has no output of `rdma link` or an incomplete one.
 pub(super) fn rdma_links(text: &str) -> Option<Vec<String>> {
-    let links = text.lines().filter(|line| line.starts_with("link "));
-    let mut links = links.peekable();
+    let mut links = text
+        .lines()
+        .filter(|line| line.starts_with("link "))
+        .peekable();
     links.peek()?;
-    let netdevs = links.filter_map(|link| word_after(link, "netdev"));
-    Some(netdevs.map(str::to_owned).collect())
+    interfaces_of(links.map(|link| {
+        let interface = word_after(link, "netdev").map(str::to_owned);
+        (interface, word_after(link, "lid").is_some())
+    }))
 }
 
 fn is_number(text: &str) -> bool {
@@ -70,6 +74,7 @@ fn begin(rest: &str, found: &mut Vec<Interface>) {
         found.push(Interface {
             name: name.to_owned(),
             parent,
+            master: word_after(rest, "master").map(str::to_owned),
             up: has("UP") && has("LOWER_UP"),
             mtu: word_after(rest, "mtu").and_then(|mtu| mtu.parse().ok()),
             infiniband: false,
@@ -175,32 +180,62 @@ mod tests {
         assert_eq!(machine.interfaces[1].mtu, None);
     }
 
-    #[test]
-    fn devices_behind_the_interfaces_are_read_in_both_forms() {
-        const PORT: &str = "\
+    /// Lines behind [`ADDR`], and what `rdma link` says.
+    const MORE: &str = "\
 7: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP
     link/infiniband 80:00:00:02 brd 00:ff:ff:ff
+8: eth2: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP
+9: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
+10: bond0.7@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
 ";
-        const LINKS: &str = "\
+    const LINKS: &str = "\
 link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev eth0 netdev_index 2
+link mlx5_bond_0/1 state ACTIVE physical_state LINK_UP netdev eth2 netdev_index 8
 link mlx5_1/1 subnet_prefix fe80:0000 lid 13 sm_lid 49 lmc 0 state ACTIVE physical_state LINK_UP
 ";
-        const PORT_JSON: &str = r#",{"ifname":"ib0","mtu":2044,"flags":["UP","LOWER_UP"],
-            "link_type":"infiniband","addr_info":[]}]"#;
-        const LINKS_JSON: &str = r#"[
-            {"ifindex":0,"ifname":"mlx5_0","port":1,"state":"ACTIVE","physical_state":"LINK_UP","netdev":"eth0"},
-            {"ifindex":1,"ifname":"mlx5_1","port":1,"state":"ACTIVE","physical_state":"LINK_UP"}]"#;
-        let machine = Machine::parse(&format!("{ADDR}{PORT}{LINKS}")).unwrap();
-        let json = ADDR_JSON.trim_end_matches(']').to_owned() + PORT_JSON + LINKS_JSON;
-        assert_eq!(machine, Machine::parse(&json).unwrap());
-        let lacking = ["lo", "eth0", "eth1", "eth0.7", "ib0", "eth0:1", "none"];
-        let lacking = lacking.into_iter().filter(|name| machine.lacks_rdma(name));
-        assert_eq!(lacking.collect::<Vec<_>>(), ["lo", "eth1"]);
-        let unknown = Machine::parse(ADDR).unwrap();
-        assert!(!unknown.lacks_rdma("eth1"));
+    const MORE_JSON: &str = r#",
+        {"ifname":"ib0","mtu":2044,"flags":["UP","LOWER_UP"],"link_type":"infiniband","addr_info":[]},
+        {"ifname":"eth2","mtu":9000,"flags":["UP","LOWER_UP"],"master":"bond0","addr_info":[]},
+        {"ifname":"bond0","mtu":9000,"flags":["UP","LOWER_UP"],"addr_info":[]},
+        {"ifname":"bond0.7","link":"bond0","mtu":9000,"flags":["UP","LOWER_UP"],"addr_info":[]}]"#;
+    const LINKS_JSON: &str = r#"[
+        {"ifindex":0,"ifname":"mlx5_0","port":1,"state":"ACTIVE","netdev":"eth0","netdev_index":2},
+        {"ifindex":1,"ifname":"mlx5_bond_0","port":1,"state":"ACTIVE","netdev":"eth2","netdev_index":8},
+        {"ifindex":2,"ifname":"mlx5_1","port":1,"lid":13,"sm_lid":49,"lmc":0,"state":"ACTIVE"}]"#;
+
+    #[test]
+    fn devices_beside_the_interfaces_are_read_in_both_forms() {
+        let machine = Machine::parse(&format!("{ADDR}{MORE}{LINKS}")).unwrap();
+        let addresses = ADDR_JSON.trim_end_matches(']').to_owned() + MORE_JSON;
+        for json in [
+            format!("{addresses}{LINKS_JSON}"),
+            format!("{LINKS_JSON}{addresses}"),
+        ] {
+            assert_eq!(machine, Machine::parse(&json).unwrap());
+        }
+        let all = machine.interfaces.iter().map(|one| one.name.as_str());
+        let lacking = all.chain(["eth0:1", "none"]);
+        let lacking = lacking.filter(|name| machine.lacks_rdma(name));
+        assert_eq!(lacking.collect::<Vec<_>>(), ["lo", "eth1", "veth1", "tun0"]);
+    }
+
+    #[test]
+    fn devices_that_are_not_known_are_not_taken_for_missing_ones() {
+        assert!(!Machine::parse(ADDR).unwrap().lacks_rdma("eth1"));
+        let elsewhere = "link mlx5_0/1 state ACTIVE physical_state LINK_UP\n";
+        let machine = Machine::parse(&format!("{ADDR}{elsewhere}")).unwrap();
+        assert!(!machine.lacks_rdma("eth1"));
         let none = Machine::parse(&format!("{ADDR_JSON}\n[]")).unwrap();
         assert!(none.lacks_rdma("eth0"));
-        assert!(Machine::parse(&format!("{ADDR_JSON}[][]")).is_err());
+        let circle = "1: a@b: <UP> mtu 1\n2: b@a: <UP> mtu 1\nlink x/1 netdev c\n";
+        assert!(!Machine::parse(circle).unwrap().lacks_rdma("a"));
+        for mixed in [
+            format!("{ADDR}{LINKS_JSON}"),
+            format!("{ADDR_JSON}\n{LINKS}"),
+        ] {
+            let error = Machine::parse(&mixed).unwrap_err().to_string();
+            assert!(error.starts_with("JSON and text"), "{error}");
+        }
         assert!(Machine::parse(&format!("{ADDR_JSON}[")).is_err());
     }
 

@@ -14,13 +14,7 @@ use crate::probe::{Check, Probe, Risk, Run, Stop};
 type Function = fn(&mut Probe<'_>) -> Result<(), Stop>;
 
 const fn safe(id: &'static str, rules: &'static str, title: &'static str, run: Function) -> Check {
-    Check {
-        id,
-        rules,
-        title,
-        risk: Risk::Safe,
-        run: Run::Tcp(run),
-    }
+    Check::new((id, rules, title), Risk::Safe, Run::Tcp(run))
 }
 
 const fn intrusive(
@@ -29,13 +23,7 @@ const fn intrusive(
     title: &'static str,
     run: Function,
 ) -> Check {
-    Check {
-        id,
-        rules,
-        title,
-        risk: Risk::Intrusive,
-        run: Run::Tcp(run),
-    }
+    Check::new((id, rules, title), Risk::Intrusive, Run::Tcp(run))
 }
 
 /// Every check of a node on a tcp network, in the order of the protocol; checks that wait for the node's own timers come last.

@@ -202,7 +202,7 @@ fn inside(
 /// The reason why a step ended.
 fn reason(stop: Stop) -> String {
     match stop {
-        Stop::Failed(why) | Stop::NotApplicable(why) => why,
+        Stop::Failed(why) | Stop::NotApplicable(why) | Stop::Local(why) => why,
     }
 }
 

@@ -3,11 +3,7 @@
 use std::collections::VecDeque;
 
 use lnet_o2ib::{ConnectFailure, Shape};
-use lnet_wire::o2ib::{MessageKind, Parameters};
-
-/// The places of two fields in a message.
-const KIND_AT: usize = 6;
-const CREDITS_AT: usize = 7;
+use lnet_wire::o2ib::{Message, MessageKind};
 
 /// Messages that are posted beyond those with a credit: answers and NOOPs.
 const SPARE: u32 = 8;
@@ -23,6 +19,15 @@ pub(super) enum Answer {
     Failed(ConnectFailure),
 }
 
+/// The end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The node closed the connection.
+    ByNode,
+    /// What was sent did not arrive, or the device refused it.
+    Broken(String),
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -32,31 +37,35 @@ pub(super) struct Link {
     pub(super) request: Vec<u8>,
     pub(super) shape: Shape,
     pub(super) answer: Option<Answer>,
+    /// The queue depth that both ends agreed about.
+    pub(super) depth: u32,
     /// The incarnation of the node, from its CONNACK.
     pub(super) incarnation: u64,
     /// Messages that arrived and were not looked at.
     pub(super) inbox: VecDeque<Vec<u8>>,
     /// Messages that may be sent and take a credit.
     pub(super) credits: u32,
-    /// Credits that the node gave back on this connection.
-    pub(super) given_back: u32,
     /// Messages of the node that took a credit.
     pub(super) taken: u32,
+    /// Credits that the checker gave back.
+    pub(super) returned: u32,
     /// Credits to give back with the next message.
     pub(super) owed: u8,
     /// Messages carry no credits back.
     pub(super) withholds: bool,
     pub(super) posted: u32,
     pub(super) next_ticket: u64,
-    pub(super) is_closed: bool,
+    pub(super) end: Option<End>,
 }
 
 impl Link {
-    pub(super) fn new(number: usize, request: Vec<u8>, asked: Parameters) -> Self {
-        let depth = u32::from(asked.queue_depth);
+    /// A connection that is to be dialled, for a queue of this depth.
+    pub(super) fn new(number: usize, request: Vec<u8>, depth: u16) -> Self {
+        let depth = u32::from(depth);
         Self {
             number,
             request,
+            depth,
             // [IB-18]
             shape: Shape {
                 receives: 2 * depth + 2,
@@ -67,40 +76,45 @@ impl Link {
             incarnation: 0,
             inbox: VecDeque::new(),
             credits: depth,
-            given_back: 0,
             taken: 0,
+            returned: 0,
             owed: 0,
             withholds: false,
             posted: 0,
             next_ticket: 0,
-            is_closed: false,
+            end: None,
         }
     }
 
     /// Takes over what the CONNACK says.
-    pub(super) fn agree(&mut self, incarnation: u64, parameters: Parameters) {
+    pub(super) fn agree(&mut self, incarnation: u64, depth: u16) {
         self.incarnation = incarnation;
-        self.credits = parameters.queue_depth.into();
+        self.depth = depth.into();
+        self.credits = self.depth;
     }
 
     /// Counts the credits of a message that arrived, and keeps the message.
     // [IB-21] [IB-23]
     pub(super) fn arrived(&mut self, bytes: Vec<u8>) {
-        let credits = u32::from(bytes.get(CREDITS_AT).copied().unwrap_or(0));
-        self.credits += credits;
-        self.given_back += credits;
-        let number = bytes.get(KIND_AT).copied();
-        let is = |kind: MessageKind| number == Some(kind as u8);
-        if MessageKind::ALL
-            .into_iter()
-            .any(|kind| is(kind) && kind.takes_credit())
-        {
-            self.taken += 1;
-        }
-        if is(MessageKind::Immediate) || is(MessageKind::GetReq) || is(MessageKind::PutDone) {
-            self.owed = self.owed.saturating_add(1);
+        if let Ok(Message { envelope, body }) = Message::decode(&bytes) {
+            let kind = body.kind();
+            self.credits += u32::from(envelope.credits);
+            self.taken += u32::from(kind.takes_credit());
+            let gives = [
+                MessageKind::Immediate,
+                MessageKind::GetReq,
+                MessageKind::PutDone,
+            ];
+            self.owed = self.owed.saturating_add(gives.contains(&kind).into());
         }
         self.inbox.push_back(bytes);
+    }
+
+    /// Returns true if a message is due only for the credits that it gives back.
+    pub(super) fn must_give_back(&self) -> bool {
+        let is_open = self.end.is_none() && self.posted < self.shape.messages;
+        let is_due = self.owed > 0 && 2 * u32::from(self.owed) >= self.depth;
+        is_open && is_due && !self.withholds
     }
 
     /// Returns the credits that the next message gives back.
@@ -108,6 +122,8 @@ impl Link {
         if self.withholds {
             return 0;
         }
-        std::mem::take(&mut self.owed)
+        let credits = std::mem::take(&mut self.owed);
+        self.returned += u32::from(credits);
+        credits
     }
 }

@@ -22,13 +22,8 @@ const KIND_AT: usize = 6;
 const LENGTH_AT: usize = 8;
 const CHECKSUM_AT: usize = 12;
 
-pub(super) fn reply_immediate(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let conn = probe.open()?;
-    probe.ping(conn).map(drop)
-}
-
 pub(super) fn ends(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let conn = probe.open()?;
+    let (conn, _) = probe.connect()?;
     probe.send_ping(conn)?;
     let heard = probe.next(conn)?;
     let found = heard.message()?.envelope;
@@ -64,7 +59,7 @@ pub(super) fn checksum(probe: &mut Probe<'_>) -> Result<(), Stop> {
 pub(super) fn noop(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
     // More than the credits of the connection, one after the other.
-    for _ in 0..=probe.node.parameters.queue_depth {
+    for _ in 0..=probe.link(conn)?.depth {
         probe.send(conn, Body::Noop)?;
         probe.ping(conn)?;
     }
@@ -73,26 +68,20 @@ pub(super) fn noop(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn credits_return(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let depth = u32::from(probe.node.parameters.queue_depth);
+    let depth = probe.link(conn)?.depth;
     for _ in 0..3 * depth {
         probe.ping(conn)?;
     }
-    let (credits, given_back) = {
-        let link = probe.link(conn)?;
-        (link.credits, link.given_back)
-    };
     // Each ping took one credit, so there cannot be more than in the beginning.
+    let credits = probe.link(conn)?.credits;
     ensure(credits <= depth, || {
-        format!(
-            "the node gave {given_back} credits back for {} messages",
-            3 * depth
-        )
+        format!("there are {credits} credits now, and {depth} were agreed")
     })
 }
 
 pub(super) fn credits_by_noop(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let depth = u32::from(probe.node.parameters.queue_depth);
+    let depth = probe.link(conn)?.depth;
     for _ in 0..depth {
         let header = probe.put_header(UNUSED_PORTAL, Handle::NONE, 0);
         probe.send(
@@ -106,8 +95,8 @@ pub(super) fn credits_by_noop(probe: &mut Probe<'_>) -> Result<(), Stop> {
     // The high-water mark is below the depth.
     loop {
         let heard = probe.next(conn)?;
-        let is_noop = heard.message()?.body.kind() == MessageKind::Noop;
-        if is_noop && probe.link(conn)?.given_back > 0 {
+        let message = heard.message()?;
+        if message.body.kind() == MessageKind::Noop && message.envelope.credits > 0 {
             return Ok(());
         }
     }
@@ -115,16 +104,17 @@ pub(super) fn credits_by_noop(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn credits_limit(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let depth = u32::from(probe.node.parameters.queue_depth);
+    let depth = probe.link(conn)?.depth;
     probe.link(conn)?.withholds = true;
     let mut handles = Vec::new();
     for _ in 0..2 * depth {
         handles.push(probe.send_ping(conn)?);
     }
-    probe.pass(QUIET)?;
-    let taken = probe.link(conn)?.taken;
-    ensure(taken <= depth, || {
-        format!("the node used {taken} credits, and has {depth}")
+    probe.pass(QUIET.min(probe.timeout() / 4))?;
+    let link = probe.link(conn)?;
+    let (taken, most) = (link.taken, depth + link.returned);
+    ensure(taken <= most, || {
+        format!("the node used {taken} credits, and had {most}")
     })?;
     probe.link(conn)?.withholds = false;
     probe.send(conn, Body::Noop)?;
@@ -137,27 +127,24 @@ pub(super) fn credits_limit(probe: &mut Probe<'_>) -> Result<(), Stop> {
         {
             replies += 1;
         }
-        if probe.link(conn)?.owed > 0 {
-            probe.send(conn, Body::Noop)?;
-        }
     }
     Ok(())
 }
 
 pub(super) fn credits_overrun(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |envelope, _| envelope.credits = u8::MAX)
+    closes_after_envelope(probe, |envelope| envelope.credits = u8::MAX)
 }
 
 pub(super) fn magic(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| flip(bytes, MAGIC_AT))
+    closes_after(probe, |bytes| flip(bytes, MAGIC_AT))
 }
 
 pub(super) fn version(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| flip(bytes, VERSION_AT))
+    closes_after(probe, |bytes| flip(bytes, VERSION_AT))
 }
 
 pub(super) fn undefined(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| set(bytes, KIND_AT, &[0xDF]))
+    closes_after(probe, |bytes| set(bytes, KIND_AT, &[0xDF]))
 }
 
 pub(super) fn connreq(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -168,53 +155,71 @@ pub(super) fn connreq(probe: &mut Probe<'_>) -> Result<(), Stop> {
 }
 
 pub(super) fn cut(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| {
-        set(bytes, LENGTH_AT, &49u32.to_le_bytes())
+    closes_after(probe, |bytes| {
+        let more = bytes.len() as u32 + 1;
+        set(bytes, LENGTH_AT, &more.to_le_bytes());
     })
 }
 
 pub(super) fn short(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| {
-        set(bytes, LENGTH_AT, &47u32.to_le_bytes())
+    closes_after(probe, |bytes| {
+        let less = bytes.len() as u32 - 1;
+        set(bytes, LENGTH_AT, &less.to_le_bytes());
     })
 }
 
 pub(super) fn bad_checksum(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |_, bytes| {
+    closes_after(probe, |bytes| {
         seal(bytes);
         flip(bytes, CHECKSUM_AT);
     })
 }
 
 pub(super) fn source(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |envelope, _| envelope.source = envelope.destination)
+    closes_after_envelope(probe, |envelope| envelope.source = envelope.destination)
 }
 
 pub(super) fn destination(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |envelope, _| envelope.destination = envelope.source)
+    closes_after_envelope(probe, |envelope| envelope.destination = envelope.source)
 }
 
 pub(super) fn source_incarnation(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |envelope, _| envelope.source_incarnation += 1)
+    closes_after_envelope(probe, |envelope| envelope.source_incarnation += 1)
 }
 
 pub(super) fn destination_incarnation(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    closes_after(probe, |envelope, _| envelope.destination_incarnation ^= 1)
+    closes_after_envelope(probe, |envelope| envelope.destination_incarnation ^= 1)
 }
 
-/// Opens a connection, sends a spoiled NOOP, and waits for the end of the connection. `spoil` gets the envelope with no
-/// bytes first, and then the bytes.
-fn closes_after(
-    probe: &mut Probe<'_>,
-    spoil: impl Fn(&mut Envelope, &mut [u8]),
-) -> Result<(), Stop> {
+/// Sends a ping with a spoiled envelope, and waits for the end of the connection.
+fn closes_after_envelope(probe: &mut Probe<'_>, spoil: fn(&mut Envelope)) -> Result<(), Stop> {
     let conn = probe.open()?;
     let known = probe.link(conn)?.incarnation;
     let mut envelope = probe.envelope(known);
-    spoil(&mut envelope, &mut []);
-    let body = Body::Noop;
-    let mut bytes = encode(&Message { envelope, body })?;
-    spoil(&mut envelope, &mut bytes);
+    spoil(&mut envelope);
+    let (header, _) = probe.get_header(PING_MATCH_BITS, SINK_MAX);
+    let body = Body::Immediate {
+        header,
+        payload: &[],
+    };
+    let bytes = encode(&Message { envelope, body })?;
+    probe.post(conn, &[], &bytes)?;
+    probe.closes(conn)
+}
+
+/// Sends a ping with spoiled bytes, and waits for the end of the connection.
+fn closes_after(probe: &mut Probe<'_>, spoil: fn(&mut [u8])) -> Result<(), Stop> {
+    let conn = probe.open()?;
+    let (header, _) = probe.get_header(PING_MATCH_BITS, SINK_MAX);
+    let mut bytes = message(
+        probe,
+        conn,
+        Body::Immediate {
+            header,
+            payload: &[],
+        },
+    )?;
+    spoil(&mut bytes);
     probe.post(conn, &[], &bytes)?;
     probe.closes(conn)
 }

@@ -108,7 +108,7 @@ impl O2ibNode {
     ///
     /// # Errors
     ///
-    /// See [`SetupError`]. An answer of the node that is against the rules is not an error; the checks report it.
+    /// See [`SetupError`].
     pub fn dial(subject: Subject) -> Result<Self, SetupError> {
         let IpAddr::V4(from) = subject.source else {
             return Err(SetupError::NotO2ib(subject.nid));
@@ -120,7 +120,7 @@ impl O2ibNode {
     ///
     /// # Errors
     ///
-    /// See [`SetupError`]. An answer of the node that is against the rules is not an error; the checks report it.
+    /// See [`SetupError`]: the device fails, or the node rejects a good request or does not answer a ping.
     pub fn new(subject: Subject, dialler: Box<dyn Dialler>) -> Result<Self, SetupError> {
         let nid = subject.nid;
         let is_o2ib = nid.net().lnd == LndType::O2IB;
@@ -145,6 +145,7 @@ impl O2ibNode {
         };
         match node.try_to_connect() {
             Ok(()) => Ok(node),
+            Err(Stop::Local(why)) => Err(SetupError::Device(why)),
             Err(Stop::Failed(why) | Stop::NotApplicable(why)) => Err(SetupError::Rdma { nid, why }),
         }
     }

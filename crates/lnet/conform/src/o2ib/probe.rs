@@ -9,17 +9,23 @@ use lnet_verbs::{Landing, Payload};
 use lnet_wire::o2ib::{
     Body, Envelope, MESSAGE_MAX, Message, Parameters, Rejection, RejectionReason,
 };
-use lnet_wire::{Get, Handle, Header, LNET_PORTAL, PING_MATCH_BITS, Put};
+use lnet_wire::{Handle, Header, PING_MATCH_BITS};
 use sys::span::Span;
 
 use super::O2ibNode;
-use super::link::{Answer, Link};
+use super::link::{Answer, End, Link};
 use crate::exchange::{Exchange, Transcript, Way};
-use crate::probe::{SINK_MAX, Stop};
+use crate::probe::{SINK_MAX, Stop, get, put};
 
 /// The most attempts to connect: a node may reject a request because it knows another incarnation of the checker, or
-/// dials the checker at that moment.
-const ATTEMPTS: usize = 5;
+/// dials the checker at that moment, for which it does so 20 times.
+const ATTEMPTS: usize = 22;
+
+/// The pause between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The deepest queue that a node accepts.
+const DEPTH_MAX: u16 = 254;
 
 /// How long a check waits for the ends of its own connections.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -74,6 +80,11 @@ impl<'a> Probe<'a> {
         self.node.subject.nid
     }
 
+    /// The timeout of the check.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.node.subject.timeout
+    }
+
     pub(super) fn now(&self) -> Duration {
         self.node.dialler.now()
     }
@@ -97,23 +108,51 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Dials, and returns the answer.
+    /// Dials with a request, and returns the answer. Dials again if the node dials the checker at that moment.
     pub(super) fn dial(&mut self, request: &Message<'_>) -> Result<(ConnId, Answer), Stop> {
-        self.dial_with(encode(request)?)
+        let depth = match &request.body {
+            Body::Connreq(asked) if asked.queue_depth <= DEPTH_MAX => asked.queue_depth,
+            _ => self.node.parameters.queue_depth,
+        };
+        self.dial_with(&encode(request)?, depth)
     }
 
-    /// Dials with this private data, and returns the answer.
-    pub(super) fn dial_with(&mut self, request: Vec<u8>) -> Result<(ConnId, Answer), Stop> {
+    /// Does so with this private data, for a queue of this depth.
+    // [IB-17]
+    pub(super) fn dial_with(
+        &mut self,
+        request: &[u8],
+        depth: u16,
+    ) -> Result<(ConnId, Answer), Stop> {
+        let mut attempts = 1;
+        loop {
+            let (conn, answer) = self.dial_once(request.to_vec(), depth)?;
+            let again = match &answer {
+                Answer::Rejected(data) => Rejection::decode(data)
+                    .is_ok_and(|rejection| rejection.reason == RejectionReason::ConnRace),
+                // The connection manager at the other end still knows an older connection.
+                Answer::Failed(failure) => *failure == ConnectFailure::Stale,
+                Answer::Accepted(_) => false,
+            };
+            if !again || attempts == ATTEMPTS {
+                return Ok((conn, answer));
+            }
+            attempts += 1;
+            self.pass(PAUSE)?;
+        }
+    }
+
+    fn dial_once(&mut self, request: Vec<u8>, depth: u16) -> Result<(ConnId, Answer), Stop> {
         self.node.dialled += 1;
         let conn = ConnId(self.node.dialled);
-        let link = Link::new(self.connections, request, self.node.parameters);
+        let link = Link::new(self.connections, request, depth);
         self.connections += 1;
         self.links.insert(conn, link);
         let (from, to) = (self.node.from, self.node.to);
         let device = self.node.dialler.device();
         if let Err(error) = device.resolve(conn, from, to) {
             self.links.remove(&conn);
-            return Err(refused(&error));
+            return Err(local(&error));
         }
         loop {
             if let Some(answer) = self.link(conn)?.answer.clone() {
@@ -124,32 +163,34 @@ impl<'a> Probe<'a> {
                     }) = Message::decode(data)
                 {
                     self.link(conn)?
-                        .agree(envelope.source_incarnation, parameters);
+                        .agree(envelope.source_incarnation, parameters.queue_depth);
                 }
                 return Ok((conn, answer));
             }
-            self.turn()?;
+            self.turn_or("the connection request has no answer")?;
         }
     }
 
-    /// A connection.
+    /// A connection that both ends use.
     pub(super) fn open(&mut self) -> Result<ConnId, Stop> {
-        self.connect().map(|(conn, _)| conn)
+        let (conn, _) = self.connect()?;
+        self.ping(conn)?;
+        Ok(conn)
     }
 
-    /// A connection, and the private data of its CONNACK.
+    /// A connection, and the private data of its CONNACK. The node may not know yet that it is established.
     // [IB-17]
     pub(super) fn connect(&mut self) -> Result<(ConnId, Vec<u8>), Stop> {
         for _ in 0..ATTEMPTS {
             let rejection = match self.dial(&self.request())? {
                 (conn, Answer::Accepted(data)) => return Ok((conn, data)),
-                (_, Answer::Failed(failure)) => return Err(unreached(failure)),
+                (_, Answer::Failed(failure)) => return Err(Stop::failed(failure.to_string())),
                 (_, Answer::Rejected(data)) => decode_rejection(&data)?,
             };
             let offered = rejection.parameters;
             let mine = &mut self.node.parameters;
             match rejection.reason {
-                RejectionReason::ConnRace | RejectionReason::ConnStale => {}
+                RejectionReason::ConnStale => {}
                 RejectionReason::MsgQueueSize
                     if (1..mine.queue_depth).contains(&offered.queue_depth) =>
                 {
@@ -164,35 +205,35 @@ impl<'a> Probe<'a> {
                 }
             }
         }
-        Err(Stop::failed(format!(
-            "the node rejected a good request {ATTEMPTS} times"
-        )))
+        Err(Stop::failed(
+            "the node rejects every request with CONN_STALE",
+        ))
+    }
+
+    /// Dials with a request that the node must accept.
+    pub(super) fn accepted(&mut self, request: &Message<'_>) -> Result<(ConnId, Vec<u8>), Stop> {
+        match self.dial(request)? {
+            (conn, Answer::Accepted(data)) => Ok((conn, data)),
+            (_, Answer::Failed(failure)) => Err(Stop::failed(failure.to_string())),
+            (_, Answer::Rejected(data)) => {
+                let reason = decode_rejection(&data)?.reason;
+                Err(Stop::failed(format!(
+                    "the node rejects the request: {reason:?}"
+                )))
+            }
+        }
     }
 
     /// Dials with a request that the node must reject, and returns the rejection.
     pub(super) fn rejection(&mut self, request: &Message<'_>) -> Result<Rejection, Stop> {
-        let request = encode(request)?;
-        self.rejection_of(&request)
+        let answer = self.dial(request)?.1;
+        rejection_in(answer)
     }
 
     /// Dials with private data that the node must reject, and returns the rejection.
     pub(super) fn rejection_of(&mut self, request: &[u8]) -> Result<Rejection, Stop> {
-        for _ in 0..ATTEMPTS {
-            match self.dial_with(request.to_vec())?.1 {
-                Answer::Accepted(_) => return Err(Stop::failed("the node accepted the request")),
-                Answer::Failed(failure) => return Err(unreached(failure)),
-                Answer::Rejected(data) => {
-                    let rejection = decode_rejection(&data)?;
-                    // The node dials the checker at this moment.
-                    if rejection.reason != RejectionReason::ConnRace {
-                        return Ok(rejection);
-                    }
-                }
-            }
-        }
-        Err(Stop::failed(
-            "the node rejects every request with CONN_RACE",
-        ))
+        let answer = self.dial_with(request, self.node.parameters.queue_depth)?.1;
+        rejection_in(answer)
     }
 
     pub(super) fn link(&mut self, conn: ConnId) -> Result<&mut Link, Stop> {
@@ -244,11 +285,13 @@ impl<'a> Probe<'a> {
         let (number, ticket) = (link.number, link.next_ticket);
         link.next_ticket += 1;
         link.posted += 1;
-        self.transcript.add(number, Way::Sent, bytes);
+        self.transcript.add_message(number, Way::Sent, bytes);
         let device = self.node.dialler.device();
-        if device.post_send(conn, writes, bytes, ticket).is_err() {
-            // The connection is broken; who waits for an answer learns it.
-            self.link(conn)?.is_closed = true;
+        if let Err(error) = device.post_send(conn, writes, bytes, ticket) {
+            // Who waits for an answer, or for the end, learns it.
+            self.link(conn)?
+                .end
+                .get_or_insert(End::Broken(error.to_string()));
         }
         Ok(())
     }
@@ -265,18 +308,19 @@ impl<'a> Probe<'a> {
     }
 
     fn ensure_open(&mut self, conn: ConnId) -> Result<(), Stop> {
-        if self.link(conn)?.is_closed {
-            return Err(Stop::failed("the node closed the connection"));
+        match &self.link(conn)?.end {
+            None => Ok(()),
+            Some(End::ByNode) => Err(Stop::failed("the node closed the connection")),
+            Some(End::Broken(why)) => Err(Stop::failed(format!("the connection broke: {why}"))),
         }
-        Ok(())
     }
 
-    /// Waits for the end of a connection that the node must close.
+    /// Waits until the node has closed the connection, and checks that it serves another one.
     pub(super) fn closes(&mut self, conn: ConnId) -> Result<(), Stop> {
-        while !self.link(conn)?.is_closed {
+        while self.link(conn)?.end != Some(End::ByNode) {
             self.turn_or("the node keeps the connection")?;
         }
-        Ok(())
+        self.open().map(drop)
     }
 
     /// A handle that no other message of the check has.
@@ -303,26 +347,12 @@ impl<'a> Probe<'a> {
     /// The header of a GET with room for `sink` bytes, and its handle.
     pub(super) const fn get_header(&mut self, match_bits: u64, sink: u32) -> (Header, Handle) {
         let handle = self.handle();
-        let get = Get {
-            return_wmd: handle,
-            match_bits,
-            ptl_index: LNET_PORTAL,
-            src_offset: 0,
-            sink_length: sink,
-        };
-        (self.header(0, lnet_wire::Body::Get(get)), handle)
+        (self.header(0, get(match_bits, handle, sink)), handle)
     }
 
     /// The header of a PUT of `length` bytes.
     pub(super) const fn put_header(&self, portal: u32, ack_wmd: Handle, length: u32) -> Header {
-        let put = Put {
-            ack_wmd,
-            match_bits: PING_MATCH_BITS,
-            hdr_data: 0,
-            ptl_index: portal,
-            offset: 0,
-        };
-        self.header(length, lnet_wire::Body::Put(put))
+        self.header(length, put(portal, ack_wmd))
     }
 
     /// Sends a ping, and returns the handle of its reply.
@@ -338,10 +368,18 @@ impl<'a> Probe<'a> {
         Ok(handle)
     }
 
-    /// The payload of the REPLY with this handle.
+    /// The payload of the REPLY with this handle. A node sends on every connection of a peer in turn.
     pub(super) fn reply(&mut self, conn: ConnId, handle: Handle) -> Result<Vec<u8>, Stop> {
         loop {
-            let heard = self.next(conn)?;
+            let heard = self
+                .links
+                .values_mut()
+                .find_map(|link| link.inbox.pop_front());
+            let Some(heard) = heard.map(Heard) else {
+                self.ensure_open(conn)?;
+                self.turn()?;
+                continue;
+            };
             if let Body::Immediate { header, payload } = heard.message()?.body
                 && let lnet_wire::Body::Reply(reply) = header.body
                 && reply.dst_wmd == handle
@@ -363,7 +401,7 @@ impl<'a> Probe<'a> {
         let device = self.node.dialler.device();
         let mapped = device
             .map_sink(conn, &Landing(memory.clone()))
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| local(&error))?;
         self.mappings.push(mapped.id);
         let address = mapped
             .fragments
@@ -378,7 +416,7 @@ impl<'a> Probe<'a> {
         let device = self.node.dialler.device();
         let mapped = device
             .map_source(conn, &memory)
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| local(&error))?;
         self.mappings.push(mapped.id);
         Ok(mapped.id)
     }
@@ -405,11 +443,22 @@ impl<'a> Probe<'a> {
             return Err(Stop::failed("nothing came within the timeout"));
         }
         let dialler = &mut self.node.dialler;
-        if !dialler.device().poll().map_err(|error| refused(&error))? {
-            dialler.wait(LOOK).map_err(|error| refused(&error))?;
+        if !dialler.device().poll().map_err(|error| local(&error))? {
+            dialler.wait(LOOK).map_err(|error| local(&error))?;
         }
         while let Some(event) = self.node.dialler.device().next_event() {
             self.take(event)?;
+        }
+        self.give_back()
+    }
+
+    /// Gives credits back of which half of a queue has come together, as a node does.
+    // [IB-24]
+    fn give_back(&mut self) -> Result<(), Stop> {
+        let due = self.links.iter().filter(|(_, link)| link.must_give_back());
+        let due: Vec<ConnId> = due.map(|(&conn, _)| conn).collect();
+        for conn in due {
+            self.send(conn, Body::Noop)?;
         }
         Ok(())
     }
@@ -419,9 +468,12 @@ impl<'a> Probe<'a> {
         match event {
             Event::Resolved(conn) => {
                 if let Some(link) = self.links.get_mut(&conn) {
-                    self.transcript.add(link.number, Way::Sent, &link.request);
-                    if device.connect(conn, link.shape, &link.request).is_err() {
-                        link.answer = Some(Answer::Failed(ConnectFailure::Local));
+                    self.transcript
+                        .add_message(link.number, Way::Sent, &link.request);
+                    let connecting = device.connect(conn, link.shape, &link.request);
+                    if let Err(error) = connecting {
+                        self.links.remove(&conn);
+                        return Err(local(&error));
                     }
                 }
             }
@@ -435,9 +487,12 @@ impl<'a> Probe<'a> {
             Event::Received(conn, buffer, bytes) => {
                 let posted = device.post_receive(conn, buffer);
                 if let Some(link) = self.links.get_mut(&conn) {
-                    self.transcript.add(link.number, Way::Received, &bytes);
+                    self.transcript
+                        .add_message(link.number, Way::Received, &bytes);
                     link.arrived(bytes);
-                    link.is_closed |= posted.is_err();
+                    if let Err(error) = posted {
+                        link.end.get_or_insert(End::Broken(error.to_string()));
+                    }
                     if link.inbox.len() > INBOX_MAX {
                         return Err(Stop::failed("the node sends without end"));
                     }
@@ -446,13 +501,15 @@ impl<'a> Probe<'a> {
             Event::Sent(conn, _, result) => {
                 if let Some(link) = self.links.get_mut(&conn) {
                     link.posted = link.posted.saturating_sub(1);
-                    link.is_closed |= result.is_err();
+                    if let Err(error) = result {
+                        link.end.get_or_insert(End::Broken(format!("{error:?}")));
+                    }
                 }
             }
             Event::Disconnected(conn) => {
                 if let Some(link) = self.links.get_mut(&conn) {
-                    self.transcript.add(link.number, Way::Closed, &[]);
-                    link.is_closed = true;
+                    self.transcript.add_message(link.number, Way::Closed, &[]);
+                    link.end = Some(End::ByNode);
                 }
             }
             Event::Drained(conn) => {
@@ -467,11 +524,10 @@ impl<'a> Probe<'a> {
         let Some(link) = self.links.get_mut(&conn) else {
             return;
         };
-        let (way, data) = match &answer {
-            Answer::Accepted(data) | Answer::Rejected(data) => (Way::Received, data.as_slice()),
-            Answer::Failed(_) => (Way::Closed, &[][..]),
-        };
-        self.transcript.add(link.number, way, data);
+        if let Answer::Accepted(data) | Answer::Rejected(data) = &answer {
+            self.transcript
+                .add_message(link.number, Way::Received, data);
+        }
         link.answer = Some(answer);
     }
 
@@ -479,15 +535,19 @@ impl<'a> Probe<'a> {
     pub(super) fn close_all(&mut self) {
         self.links
             .retain(|_, link| matches!(link.answer, None | Some(Answer::Accepted(_))));
-        let open: Vec<ConnId> = self.links.keys().copied().collect();
-        for conn in open {
+        for (&conn, link) in &mut self.links {
+            link.withholds = true;
             self.node.dialler.device().disconnect(conn);
         }
         self.deadline = self.now() + CLOSING;
-        // A device that does not drain in time keeps what it has until the process ends.
         while !self.links.is_empty() && self.turn().is_ok() {}
-        for mapping in self.mappings.drain(..) {
-            self.node.dialler.device().unmap(mapping);
+        // Until the node has heard of it, it may choose one of these connections for what it sends.
+        let _passed = self.pass(PAUSE);
+        // [IB-31]
+        if self.links.is_empty() {
+            for mapping in self.mappings.drain(..) {
+                self.node.dialler.device().unmap(mapping);
+            }
         }
     }
 }
@@ -509,13 +569,20 @@ pub(super) const fn with(request: &Message<'static>, parameters: Parameters) -> 
 }
 
 fn decode_rejection(data: &[u8]) -> Result<Rejection, Stop> {
+    if data.is_empty() {
+        return Err(Stop::failed(ConnectFailure::Rejected.to_string()));
+    }
     Rejection::decode(data).map_err(|error| Stop::failed(format!("the node's rejection: {error}")))
 }
 
-fn refused(error: &DeviceError) -> Stop {
-    Stop::failed(format!("the device of this machine: {error}"))
+fn rejection_in(answer: Answer) -> Result<Rejection, Stop> {
+    match answer {
+        Answer::Accepted(_) => Err(Stop::failed("the node accepted the request")),
+        Answer::Failed(failure) => Err(Stop::failed(failure.to_string())),
+        Answer::Rejected(data) => decode_rejection(&data),
+    }
 }
 
-fn unreached(failure: ConnectFailure) -> Stop {
-    Stop::failed(failure.to_string())
+fn local(error: &DeviceError) -> Stop {
+    Stop::Local(format!("the RDMA device: {error}"))
 }

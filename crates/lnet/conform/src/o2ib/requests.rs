@@ -3,70 +3,65 @@
 use lnet_types::Nid;
 use lnet_wire::o2ib::{
     Body, FRAGMENTS_MAX, MESSAGE_MAX, Message, Parameters, REJECTION_LEN, Rejection,
-    RejectionReason, VERSION, VERSION_OLD,
+    RejectionReason, VERSION,
 };
 
 use super::link::Answer;
 use super::probe::{Probe, encode, with};
 use crate::probe::{Stop, ensure, equal};
 
-/// Less than any node accepts, so that the node has to take it over.
-const SMALL: Parameters = Parameters {
-    queue_depth: 2,
-    fragments: 17,
-    message_size: MESSAGE_MAX as u32,
-};
+/// Less than most nodes accept, so that the node has to take it over.
+const SMALL_DEPTH: u16 = 2;
+const SMALL_FRAGMENTS: u16 = 17;
+
+/// A version that never existed.
+const VERSION_UNKNOWN: u16 = 0x13;
 
 /// The place of the version in a message.
 const VERSION_AT: usize = 4;
 
 pub(super) fn ends(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let (_, data) = probe.connect()?;
-    let connack = connack(&data)?.0;
-    equal("the source", &connack.envelope.source, &probe.nid())?;
+    let (conn, data) = probe.connect()?;
+    let found = connack(&data)?.0.envelope;
+    equal("the source", &found.source, &probe.nid())?;
     let due = probe.request().envelope;
-    let found = connack.envelope;
     equal("the destination", &found.destination, &due.source)?;
     let (found, due) = (found.destination_incarnation, due.source_incarnation);
-    equal("the incarnation of the destination", &found, &due)
+    equal("the incarnation of the destination", &found, &due)?;
+    probe.ping(conn).map(drop)
 }
 
 pub(super) fn parameters(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    // The first connection teaches the node the checker's incarnation.
+    // The first connection teaches the node the checker's incarnation, and the checker what the node accepts.
     probe.open()?;
-    let request = with(&probe.request(), SMALL);
-    let (_, Answer::Accepted(data)) = probe.dial(&request)? else {
-        return Err(Stop::failed(
-            "a request for less than the node accepts is rejected",
-        ));
+    let most = probe.node.parameters;
+    let small = Parameters {
+        queue_depth: SMALL_DEPTH.min(most.queue_depth),
+        fragments: SMALL_FRAGMENTS.min(most.fragments),
+        ..most
     };
+    let (conn, data) = probe.accepted(&with(&probe.request(), small))?;
     let found = connack(&data)?.1;
-    let is_less = (1..=SMALL.queue_depth).contains(&found.queue_depth)
-        && (1..=SMALL.fragments).contains(&found.fragments)
+    let is_less = (1..=small.queue_depth).contains(&found.queue_depth)
+        && (1..=small.fragments).contains(&found.fragments)
         && found.message_size as usize <= MESSAGE_MAX;
     ensure(is_less, || {
-        format!("the CONNACK has {found:?}, which exceeds {SMALL:?}")
-    })
+        format!("the CONNACK has {found:?}, which exceeds {small:?}")
+    })?;
+    probe.ping(conn).map(drop)
 }
 
 pub(super) fn incarnation(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let (_, first) = probe.connect()?;
-    let (_, second) = probe.connect()?;
-    let first = connack(&first)?.0.envelope.source_incarnation;
-    let second = connack(&second)?.0.envelope.source_incarnation;
+    let first = incarnation_of_node(probe)?;
+    let second = incarnation_of_node(probe)?;
     ensure(first != 0, || "the incarnation is 0".to_owned())?;
     equal("the incarnation on a second connection", &second, &first)
 }
 
 pub(super) fn known(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let known = incarnation_of_node(probe)?;
-    let request = to(probe, known);
-    match probe.dial(&request)?.1 {
-        Answer::Accepted(_) => Ok(()),
-        _ => Err(Stop::failed(
-            "a request with the node's incarnation is rejected",
-        )),
-    }
+    let (conn, _) = probe.accepted(&to(probe, known))?;
+    probe.ping(conn).map(drop)
 }
 
 pub(super) fn stale(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -94,7 +89,7 @@ pub(super) fn version(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut request = encode(&probe.request())?;
     let field = request.get_mut(VERSION_AT..VERSION_AT + 2);
     if let Some(field) = field {
-        field.copy_from_slice(&VERSION_OLD.to_le_bytes());
+        field.copy_from_slice(&VERSION_UNKNOWN.to_le_bytes());
     }
     let rejection = probe.rejection_of(&request)?;
     fatal(&rejection)?;
@@ -192,8 +187,6 @@ pub(super) fn rejection(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn restart(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let older = probe.open()?;
-    // After an answer, the node has learnt that the connection is established.
-    probe.ping(older)?;
     probe.node.incarnation += 1;
     let request = probe.request();
     let rejection = probe.rejection(&request)?;
@@ -220,8 +213,8 @@ fn too_deep(probe: &mut Probe<'_>) -> Result<Rejection, Stop> {
 }
 
 fn incarnation_of_node(probe: &mut Probe<'_>) -> Result<u64, Stop> {
-    let (_, data) = probe.connect()?;
-    Ok(connack(&data)?.0.envelope.source_incarnation)
+    let conn = probe.open()?;
+    Ok(probe.link(conn)?.incarnation)
 }
 
 /// A request that names an incarnation of the node.

@@ -1,7 +1,7 @@
 //! Payload that is written by RDMA.
 
 use lnet_o2ib::{ConnId, Write};
-use lnet_wire::o2ib::{Body, Descriptor, FRAGMENTS_MAX, Fragment, IMMEDIATE_MAX};
+use lnet_wire::o2ib::{Body, Descriptor, FRAGMENTS_MAX, Fragment, IMMEDIATE_MAX, MessageKind};
 use lnet_wire::{Handle, LNET_PORTAL, PING_MATCH_BITS, PingInfo};
 use sys::span::Span;
 
@@ -198,38 +198,18 @@ pub(super) fn many_fragments(probe: &mut Probe<'_>) -> Result<(), Stop> {
     closes_after_count(probe, u32::from(FRAGMENTS_MAX) + 1)
 }
 
-pub(super) fn wrapping(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let conn = probe.open()?;
-    let fragments = vec![Fragment {
-        length: LARGE as u32,
-        address: u64::MAX - 7,
-    }];
-    let descriptor = Descriptor { rkey: 1, fragments };
-    let (header, _) = probe.get_header(PING_MATCH_BITS, LARGE as u32);
-    probe.send(
-        conn,
-        Body::GetReq {
-            header,
-            cookie: COOKIE,
-            descriptor,
-        },
-    )?;
-    probe.closes(conn)
-}
-
-/// Sends a GET_REQ whose descriptor states this number of fragments, and waits for the end of the connection.
+/// Sends a GET_REQ whose descriptor states and has this number of fragments, and waits for the end of the connection.
 fn closes_after_count(probe: &mut Probe<'_>, count: u32) -> Result<(), Stop> {
-    /// The place of the number in a GET_REQ.
+    /// The places of the length of a message, and of the number of fragments in a GET_REQ.
+    const LENGTH_AT: usize = 8;
     const COUNT_AT: usize = 132;
     let conn = probe.open()?;
-    let fragments = vec![
-        Fragment {
-            length: 16,
-            address: 4096
-        };
-        FRAGMENTS_MAX.into()
-    ];
-    let descriptor = Descriptor { rkey: 1, fragments };
+    let (_, rkey, address) = probe.sink(conn, &[UNTOUCHED; LARGE])?;
+    let fragments = vec![Fragment {
+        length: 16,
+        address,
+    }];
+    let descriptor = Descriptor { rkey, fragments };
     let (header, _) = probe.get_header(PING_MATCH_BITS, LARGE as u32);
     let mut bytes = message(
         probe,
@@ -240,6 +220,12 @@ fn closes_after_count(probe: &mut Probe<'_>, count: u32) -> Result<(), Stop> {
             descriptor,
         },
     )?;
+    let fragment = bytes.split_off(MessageKind::GetReq.least_len());
+    for _ in 0..count {
+        bytes.extend(&fragment);
+    }
+    let length = bytes.len() as u32;
+    set(&mut bytes, LENGTH_AT, &length.to_le_bytes());
     set(&mut bytes, COUNT_AT, &count.to_le_bytes());
     probe.post(conn, &[], &bytes)?;
     probe.closes(conn)

@@ -19,6 +19,13 @@ pub(crate) struct Defect {
     pub(crate) told: fn(Event) -> Option<Event>,
 }
 
+/// Answers no ping.
+pub(crate) const SILENT: Defect = Defect {
+    name: "sends no IMMEDIATE",
+    told: |event| unless(event, |bytes| bytes[KIND] == 0xD1),
+    ..NONE
+};
+
 /// No defect.
 pub(crate) const NONE: Defect = Defect {
     name: "has none",
@@ -61,6 +68,7 @@ const FRAGMENTS: usize = 50;
 const SIZE: usize = 52;
 const COOKIE: usize = 48;
 const STATUS: usize = 56;
+const COUNT: usize = 132;
 // Offsets in rejections.
 const REASON: usize = 6;
 const REJECTION_INCARNATION: usize = 8;
@@ -119,22 +127,18 @@ pub(crate) const DEFECTS: &[Defect] = &[
         told: |event| heard(event, |bytes| flip(bytes, DEST_INCARNATION)), ..NONE },
     Defect { name: "computes another checksum", fails: &["message-checksum"],
         sent: |bytes| if is_sealed(bytes) { flip(bytes, CHECKSUM) }, ..NONE },
-    Defect { name: "sends no IMMEDIATE",
-        fails: &["peer-restart", "message-ends", "message-checksum", "reply-immediate", "noop-free", "credits-return", "credits-limit",
-            "get-unmatched", "put-nak", "put-ack"],
-        told: |event| unless(event, |bytes| bytes[KIND] == 0xD1), ..NONE },
     Defect { name: "closes at a NOOP", fails: &["noop-free", "credits-limit"],
         sent: |bytes| if bytes[KIND] == 0xD0 { put(bytes, 0, &[0; 4]) }, ..NONE },
     Defect { name: "gives no credits back", fails: &["noop-free", "credits-return", "credits-noop", "credits-limit"],
         told: |event| heard(event, |bytes| bytes[CREDITS] = 0), ..NONE },
     Defect { name: "gives credits back twice", fails: &["credits-return"],
         told: |event| heard(event, |bytes| bytes[CREDITS] *= 2), ..NONE },
-    Defect { name: "sends no NOOP", fails: &["credits-noop"],
+    Defect { name: "sends no NOOP", fails: &["credits-noop", "credits-limit"],
         told: |event| unless(event, |bytes| bytes[KIND] == 0xD0), ..NONE },
     Defect { name: "does not wait for credits", fails: &["credits-limit"],
         sent: |bytes| {
             let own = TAKEN.replace(0);
-            if bytes[CREDITS] == 0 { bytes[CREDITS] = own }
+            if bytes[CREDITS] == 0 && !is_sealed(bytes) { bytes[CREDITS] = own }
         },
         told: |event| {
             if matches!(event, Event::Established(..)) { TAKEN.set(0) }
@@ -160,7 +164,7 @@ pub(crate) const DEFECTS: &[Defect] = &[
         fails: &["peer-restart", "credits-overrun", "message-magic", "message-version", "message-undefined",
             "message-connreq", "message-cut", "message-short", "message-bad-checksum", "message-source",
             "message-destination", "message-sender", "message-receiver", "answer-unknown", "descriptor-empty",
-            "descriptor-258", "descriptor-wraps"],
+            "descriptor-258"],
         told: |event| Some(event).filter(|event| !matches!(event, Event::Disconnected(_))), ..NONE },
 
     Defect { name: "does not say how long a reply is", fails: &["get-done", "get-fragments"],
@@ -169,6 +173,10 @@ pub(crate) const DEFECTS: &[Defect] = &[
         sent: join_fragments, ..NONE },
     Defect { name: "knows no failure of a GET", fails: &["get-unmatched"],
         told: |event| heard(event, |bytes| if bytes[KIND] == 0xD7 && bytes[STATUS + 3] != 0 { put(bytes, STATUS, &[0; 4]) }), ..NONE },
+    Defect { name: "takes a descriptor without fragments", fails: &["descriptor-empty"],
+        sent: |bytes| if bytes[KIND] == 0xD6 && bytes[COUNT] == 0 { bytes.truncate(120); bytes[KIND] = 0xD1; bytes[LENGTH] = 120 }, ..NONE },
+    Defect { name: "takes 258 fragments", fails: &["descriptor-258"],
+        sent: |bytes| if bytes[KIND] == 0xD6 && bytes[COUNT..COUNT + 2] == [2, 1] { bytes[COUNT] = 1 }, ..NONE },
     Defect { name: "names another cookie in a PUT_NAK", fails: &["put-nak"],
         told: |event| heard(event, |bytes| if bytes[KIND] == 0xD3 { flip(bytes, COOKIE) }), ..NONE },
     Defect { name: "names another cookie in a PUT_ACK", fails: &["put-ack"],
@@ -248,7 +256,6 @@ fn is_sealed(bytes: &[u8]) -> bool {
 
 /// Puts the fragments of a GET_REQ one behind the other.
 fn join_fragments(bytes: &mut Vec<u8>) {
-    const COUNT: usize = 132;
     const FIRST: usize = 136;
     if bytes[KIND] != 0xD6 {
         return;

@@ -51,8 +51,8 @@ fn others(node: &mut O2ibNode) -> Vec<(&'static str, Verdict)> {
 
 #[test]
 fn our_own_node_passes_every_check_over_rdma() {
-    // Kernels have 8 by default, Omni-Path sites up to 128, and a small node 2.
-    for depth in [8, 128, 2] {
+    // Kernels have 8 by default, Omni-Path sites up to 128, and the smallest node 1.
+    for depth in [8, 128, 2, 1] {
         let (mut node, fabric) = node(&NONE, depth);
         assert_eq!(others(&mut node), [], "peer_credits {depth}");
         assert_eq!(fabric.violations(), [""; 0]);
@@ -120,6 +120,16 @@ fn a_node_that_cannot_be_reached_over_rdma_is_told_from_one_that_rejects() {
         why("10.7.0.1@o2ib7").contains("another o2ib network"),
         "{}",
         why("10.7.0.1@o2ib7")
+    );
+    let silent = World::new(&defects::SILENT, 8);
+    let silent = O2ibNode::new(subject("10.7.0.1@o2ib"), Box::new(silent))
+        .err()
+        .unwrap();
+    assert!(
+        silent
+            .to_string()
+            .contains("nothing came within the timeout"),
+        "{silent}"
     );
     let world = Box::new(World::new(&NONE, 8));
     let other = O2ibNode::new(subject("10.7.0.1@tcp"), world).err().unwrap();

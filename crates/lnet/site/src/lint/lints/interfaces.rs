@@ -75,7 +75,8 @@ pub(super) fn rdma_device_missing(node: &Node<'_>) -> Vec<Finding> {
     let Some(machine) = node.machine() else {
         return Vec::new();
     };
-    let devices = listed(machine.rdma.iter().flatten());
+    let names = machine.interfaces.iter().map(|one| &one.name);
+    let devices = listed(names.filter(|name| !machine.lacks_rdma(name)));
     let over_rdma = node.nis.iter().filter(|ni| ni.net.lnd == LndType::O2IB);
     let told = over_rdma.filter_map(|ni| {
         let name = ni.interface.as_deref()?;
@@ -84,9 +85,9 @@ pub(super) fn rdma_device_missing(node: &Node<'_>) -> Vec<Finding> {
         }
         let reason = match devices.as_str() {
             "" => format!("{name} has no RDMA device, and no other interface has one"),
-            _ => format!("{name} has no RDMA device; {devices} has"),
+            _ => format!("{name} has no RDMA device; interfaces with one: {devices}"),
         };
-        let fix = format!("name an interface that `rdma link` shows, or load the driver of {name}");
+        let fix = format!("name an interface with a device, or load the driver of {name}");
         Some(node.finding(&RDMA_DEVICE_MISSING, &at_interfaces(ni), reason, fix))
     });
     told.collect()
