@@ -170,7 +170,7 @@ pub(crate) const DEFECTS: &[Defect] = &[
     Defect { name: "does not say how long a reply is", fails: &["get-done", "get-fragments"],
         told: |event| heard(event, |bytes| if bytes[KIND] == 0xD7 && bytes[STATUS + 3] == 0 { bytes[STATUS] = 0 }), ..NONE },
     Defect { name: "writes the fragments as one", fails: &["get-fragments"],
-        sent: join_fragments, ..NONE },
+        sent: |bytes| join_fragments(bytes), ..NONE },
     Defect { name: "knows no failure of a GET", fails: &["get-unmatched"],
         told: |event| heard(event, |bytes| if bytes[KIND] == 0xD7 && bytes[STATUS + 3] != 0 { put(bytes, STATUS, &[0; 4]) }), ..NONE },
     Defect { name: "takes a descriptor without fragments", fails: &["descriptor-empty"],
@@ -255,7 +255,7 @@ fn is_sealed(bytes: &[u8]) -> bool {
 }
 
 /// Puts the fragments of a GET_REQ one behind the other.
-fn join_fragments(bytes: &mut Vec<u8>) {
+fn join_fragments(bytes: &mut [u8]) {
     const FIRST: usize = 136;
     if bytes[KIND] != 0xD6 {
         return;
