@@ -11,6 +11,7 @@
 
 mod capture;
 mod control;
+mod o2ib;
 mod planning;
 mod policy;
 mod ptlrpc;
@@ -24,6 +25,7 @@ mod zoid;
 
 pub use capture::capture;
 pub use control::control_frame;
+pub use o2ib::o2ib_machine;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use ptlrpc::ptlrpc;
@@ -53,6 +55,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("machine_file", machine_file),
     ("module_options", module_options),
     ("nid_expression", nid_expression),
+    ("o2ib_machine", o2ib_machine),
     ("o2ib_message", o2ib_message),
     ("ping_info", ping_info),
     ("ptlrpc", ptlrpc),

@@ -259,6 +259,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-config",
             "lnet-core",
             "lnet-dlc",
+            "lnet-o2ib",
             "lnet-policy",
             "lnet-wire",
             "lnet-types",

@@ -194,7 +194,8 @@ pub(crate) struct Conn<D: Device> {
     pub(crate) depth: u16,
     pub(crate) fragments: u16,
     high_water: u16,
-    sends_max: u16,
+    /// Sends that may be posted and not completed: at most what the queues were made for.
+    pub(crate) sends_max: u16,
     /// Credited messages that we may still send.
     pub(crate) credits: u16,
     /// Transfers that we may still begin.
@@ -271,7 +272,7 @@ impl<D: Device> Conn<D> {
         self.depth = depth;
         self.fragments = fragments;
         self.high_water = tuning.high_water(depth);
-        self.sends_max = tuning.sends(depth).max(1);
+        self.sends_max = self.sends_max.min(tuning.sends(depth)).max(1);
         self.credits = depth;
         self.reserved = depth;
     }

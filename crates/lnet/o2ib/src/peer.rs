@@ -69,11 +69,6 @@ impl<P> Peer<P> {
         self.open.len() + self.dialled.len() + self.accepted.len()
     }
 
-    pub(crate) fn all(&self) -> Vec<ConnId> {
-        let all = self.open.iter().chain(&self.dialled).chain(&self.accepted);
-        all.copied().collect()
-    }
-
     /// Returns true if a connection may come without further dialling.
     pub(crate) fn is_connecting(&self) -> bool {
         !self.dialled.is_empty() || !self.accepted.is_empty() || self.dial_at.is_some()

@@ -85,6 +85,7 @@ fn play(seed: u64, defect: Option<Defect>) -> Vec<String> {
     let count = world.nodes.len();
     for node in 0..count {
         world.fabric.cut(node, false);
+        world.fabric.port(node, address(node), PortState::Up);
         world.nodes[node].program.holds = false;
         world.nodes[node].program.drops = false;
         while world.release(node) {}

@@ -290,6 +290,28 @@ fn after_twenty_races_in_a_row_the_lower_nid_is_let_through() {
     );
 }
 
+// [IB-26]
+#[test]
+fn more_sends_than_the_device_can_hold_are_as_many_as_it_can() {
+    // As Omni-Path sites have it; 256 sends of 258 requests each are four times the device's queue.
+    let tuning = NiTuning {
+        peer_credits: 32,
+        peer_credits_hiw: 16,
+        concurrent_sends: 256,
+        conns_per_peer: 4,
+        ..NiTuning::default()
+    };
+    let mut world = World::new(2, O2ibConfig::default(), &[tuning; 2]);
+    let all: Vec<_> = (0..200).map(|_| world.put(0, 1, 5000)).collect();
+    world.settle();
+    let sent = &world.nodes[0].program.sent;
+    assert!(
+        all.iter().all(|tx| sent.get(tx) == Some(&Ok(()))),
+        "{sent:?}"
+    );
+    assert_eq!(world.end(), [] as [String; 0]);
+}
+
 // [IB-11]
 #[test]
 fn a_depth_above_that_of_the_acceptor_is_lowered_and_the_dialler_remembers() {
@@ -526,13 +548,23 @@ fn a_port_without_a_link_makes_its_interfaces_fatal_until_it_is_back() {
         1,
         "connections stay"
     );
+    // Nobody answers at this address: the message waits for its connection.
+    world.fabric.add_address(5, address(5));
+    let waiting = world.put(0, 5, 10);
     world.fabric.port(0, address(0), Removed);
     world.settle();
+    let failed = world.nodes[0].program.sent.get(&waiting);
+    assert!(matches!(failed, Some(Err(_))), "{failed:?}");
     assert_eq!(world.nodes[0].program.fatal, [true, false, true]);
     assert_eq!(
         world.nodes[0].lnd.connections().count(),
         0,
         "the device is gone"
     );
+    assert!(!world.fabric.is_listening(address(0)));
+    world.fabric.port(0, address(0), Up);
+    world.settle();
+    assert_eq!(world.nodes[0].program.fatal, [true, false, true, false]);
+    assert!(world.fabric.is_listening(address(0)), "the device is back");
     assert_eq!(world.end(), [] as [String; 0]);
 }

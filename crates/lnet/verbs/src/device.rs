@@ -43,7 +43,7 @@ const REJECT_STALE: i32 = 10;
 const REJECT_CONSUMER: i32 = 28;
 
 struct Listener {
-    _cm: CmConnection,
+    cm: CmConnection,
     device: usize,
 }
 
@@ -157,10 +157,18 @@ impl VerbsDevice {
                 break;
             }
         }
+        let mut broken = Vec::new();
         for token in &self.hot {
-            if let Some(link) = self.links.get_mut(token) {
-                link.poll(&mut self.events)?;
+            if let Some(link) = self.links.get_mut(token)
+                && let Err(error) = link.poll(&mut self.events)
+            {
+                warn!(%error, "a completion queue cannot be read: its connection ends");
+                broken.push((*token, link.conn));
             }
+        }
+        for (token, conn) in broken {
+            self.hot.remove(&token);
+            self.events.push_back(Event::Disconnected(conn));
         }
         Ok(!self.events.is_empty())
     }
@@ -175,10 +183,16 @@ impl VerbsDevice {
             let Some(link) = self.links.get_mut(&token) else {
                 continue;
             };
-            link.arm()?;
             // What came before the queue was armed wakes nobody.
-            if link.poll(&mut self.events)? {
-                self.hot.insert(token);
+            match link.arm().and_then(|()| link.poll(&mut self.events)) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.hot.insert(token);
+                }
+                Err(error) => {
+                    warn!(%error, "a completion queue cannot be armed: its connection ends");
+                    self.events.push_back(Event::Disconnected(link.conn));
+                }
             }
         }
         Ok(!self.events.is_empty())
@@ -210,32 +224,53 @@ impl VerbsDevice {
         } else if name & IS_DEVICE != 0 {
             self.device_news()?;
         } else if let Some(link) = self.links.get_mut(&name) {
-            link.take_news()?;
+            if let Err(error) = link.take_news() {
+                warn!(%error, "a completion queue has no news: its connection ends");
+                self.events.push_back(Event::Disconnected(link.conn));
+            }
             self.hot.insert(name);
         }
         Ok(())
     }
 
     fn device_news(&mut self) -> io::Result<()> {
-        for (&device, domain) in &self.domains {
-            while let Some(news) = domain.next_news()? {
-                let state = match news {
-                    DeviceNews::PortActive(_) => PortState::Up,
-                    DeviceNews::PortError(_) | DeviceNews::Fatal => PortState::Down,
-                    DeviceNews::Other(number) => {
-                        debug!(number, "news of an RDMA device");
-                        continue;
-                    }
-                };
-                let here = self
-                    .listeners
-                    .iter()
-                    .filter(|(_, one)| one.device == device);
-                self.events
-                    .extend(here.map(|(&address, _)| Event::Port(address, state)));
+        let devices: Vec<usize> = self.domains.keys().copied().collect();
+        for device in devices {
+            while let Some(domain) = self.domains.get(&device)
+                && let Some(news) = domain.next_news()?
+            {
+                self.take_device_news(device, news);
             }
         }
         Ok(())
+    }
+
+    fn take_device_news(&mut self, device: usize, news: DeviceNews) {
+        let (port, state) = match news {
+            DeviceNews::PortActive(port) => (Some(port), PortState::Up),
+            DeviceNews::PortError(port) => (Some(port), PortState::Down),
+            DeviceNews::Fatal => (None, PortState::Down),
+            DeviceNews::QueueError(queue) => {
+                let link = self.links.values().find(|link| link.cm.has_queue(queue));
+                if let Some(link) = link {
+                    warn!("a queue of an RDMA device has failed: its connection ends");
+                    self.events.push_back(Event::Disconnected(link.conn));
+                }
+                return;
+            }
+            DeviceNews::Established(queue) => {
+                let link = self.links.values().find(|link| link.cm.has_queue(queue));
+                // Fails if the connection is established already.
+                let _told = link.map(|link| link.cm.notify_established());
+                return;
+            }
+            DeviceNews::Other(number) => return debug!(number, "news of an RDMA device"),
+        };
+        let is_here =
+            |one: &Listener| one.device == device && port.is_none_or(|port| one.cm.port() == port);
+        let here = self.listeners.iter().filter(|(_, one)| is_here(one));
+        self.events
+            .extend(here.map(|(&address, _)| Event::Port(address, state)));
     }
 
     fn cm_news(&mut self, news: CmNews) {
@@ -318,6 +353,26 @@ impl VerbsDevice {
         Ok(domain)
     }
 
+    /// Releases the devices that nothing uses any more, such as one that was removed.
+    fn release_devices(&mut self) {
+        let Self {
+            domains,
+            listeners,
+            links,
+            epoll,
+            ..
+        } = self;
+        domains.retain(|&device, domain| {
+            let listens = listeners.values().any(|one| one.device == device);
+            let is_used = listens || links.values().any(|link| link.cm.device() == device);
+            if !is_used {
+                // A descriptor that is gone has no news, either.
+                let _deleted = epoll.delete(&*domain);
+            }
+            is_used
+        });
+    }
+
     fn link(&mut self, conn: ConnId) -> Result<&mut Link, DeviceError> {
         let token = self.tokens.get(&conn);
         let link = token.and_then(|token| self.links.get_mut(token));
@@ -396,7 +451,7 @@ impl VerbsDevice {
         }
         let device = cm.device();
         self.domain_of(&cm)?;
-        Ok(Listener { _cm: cm, device })
+        Ok(Listener { cm, device })
     }
 }
 
@@ -456,6 +511,7 @@ impl Device for VerbsDevice {
 
     fn unlisten(&mut self, address: Ipv4Addr) {
         self.listeners.remove(&address);
+        self.release_devices();
     }
 
     fn sends_max(&self, address: Ipv4Addr) -> u32 {
@@ -606,6 +662,7 @@ impl Device for VerbsDevice {
         // What has completed before the end is not lost.
         while matches!(link.poll(&mut self.events), Ok(true)) {}
         drop(link);
+        self.release_devices();
         self.events.push_back(Event::Drained(conn));
     }
 }

@@ -13,10 +13,12 @@ use nix::libc::{AF_INET, in_addr, sockaddr, sockaddr_in};
 
 use super::layout::{CmEvent, CmId, ConnParam, EventChannel, QpInit, SendWork, Sge};
 use super::library::{Verbs, check};
-use super::queue::{Completions, Domain, Part, RemotePart};
+use super::queue::{Completions, Domain, Part, QueueName, RemotePart};
 
 /// The port space of reliable connections.
 const PS_TCP: i32 = 0x0106;
+/// The event of a queue pair that [`CmConnection::notify_established`] passes on.
+const COMM_EST: i32 = 4;
 /// Reliable connected.
 const QPT_RC: i32 = 2;
 const WR_WRITE: i32 = 0;
@@ -251,6 +253,33 @@ impl CmConnection {
         let pointer = (&raw mut address).cast::<sockaddr>();
         // SAFETY: the id is valid, and the address is one of the family that it states.
         check(unsafe { (self.channel.0.verbs.0.rdma_bind_addr)(self.id.as_ptr(), pointer) })
+    }
+
+    /// Returns the port of the device that the bound or resolved address belongs to; 0 before.
+    #[must_use]
+    pub fn port(&self) -> u8 {
+        // SAFETY: the id is valid.
+        unsafe { (*self.id.as_ptr()).port_num }
+    }
+
+    /// Returns true if the queue is one of this connection.
+    #[must_use]
+    pub fn has_queue(&self, queue: QueueName) -> bool {
+        // SAFETY: the id is valid.
+        let pair = unsafe { (*self.id.as_ptr()).qp };
+        let completions = self.completions.as_ref();
+        let completions = completions.map(|completions| completions.pointer().addr());
+        queue.0 != 0 && (pair.addr() == queue.0 || completions == Some(queue.0))
+    }
+
+    /// Tells the connection manager that a message has arrived, which shows that the other end is established.
+    ///
+    /// # Errors
+    ///
+    /// Those of `rdma_notify(3)`.
+    pub fn notify_established(&self) -> io::Result<()> {
+        // SAFETY: the id is valid.
+        check(unsafe { (self.channel.0.verbs.0.rdma_notify)(self.id.as_ptr(), COMM_EST) })
     }
 
     /// Listens at the bound address.

@@ -187,6 +187,11 @@ pub(super) struct CmId {
     pub(super) qp: *mut Qp,
     pub(super) source: sockaddr_storage,
     pub(super) destination: sockaddr_storage,
+    ib_addr: [u64; 5],
+    path_rec: Unused,
+    num_paths: c_int,
+    ps: c_int,
+    pub(super) port_num: u8,
 }
 
 /// `struct rdma_conn_param`.
@@ -253,7 +258,7 @@ mod tests {
             members!("ibv_device_attr" DeviceAttributes: "max_qp_wr" max_qp_wr),
             members!("rdma_event_channel" EventChannel: "fd" fd),
             members!("rdma_cm_id" CmId: "verbs" verbs, "channel" channel, "context" context, "qp" qp,
-                "route.addr.src_addr" source, "route.addr.dst_addr" destination),
+                "route.addr.src_addr" source, "route.addr.dst_addr" destination, "port_num" port_num),
             members!("rdma_conn_param" ConnParam: "private_data" private_data,
                 "private_data_len" private_data_len, "flow_control" flow_control, "retry_count" retry_count,
                 "rnr_retry_count" rnr_retry_count, "qp_num" qp_num),

@@ -56,6 +56,7 @@ functions! {
     rdma_accept: fn(*mut CmId, *mut ConnParam) -> c_int;
     rdma_reject: fn(*mut CmId, *const c_void, u8) -> c_int;
     rdma_disconnect: fn(*mut CmId) -> c_int;
+    rdma_notify: fn(*mut CmId, c_int) -> c_int;
     rdma_get_cm_event: fn(*mut EventChannel, *mut *mut CmEvent) -> c_int;
     rdma_ack_cm_event: fn(*mut CmEvent) -> c_int;
     ibv_alloc_pd: fn(*mut Context) -> *mut Pd;

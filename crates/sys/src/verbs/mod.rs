@@ -15,4 +15,6 @@ mod queue;
 
 pub use cm::{CmChannel, CmConnection, CmEventKind, CmNews};
 pub use library::Verbs;
-pub use queue::{Completed, Completions, DeviceNews, Domain, Part, Registered, RemotePart};
+pub use queue::{
+    Completed, Completions, DeviceNews, Domain, Part, QueueName, Registered, RemotePart,
+};

@@ -63,9 +63,17 @@ pub enum DeviceNews {
     PortError(u8),
     /// The device has failed.
     Fatal,
+    /// A queue has failed: what is posted there does not complete.
+    QueueError(QueueName),
+    /// A message arrived at a queue pair before the other end's last message of the handshake.
+    Established(QueueName),
     /// Something else, by its number.
     Other(i32),
 }
+
+/// The name of a queue pair or of a completion queue in news: the number of its address, which nothing is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueName(pub(super) usize);
 
 #[expect(unsafe_code, reason = "calls of libibverbs")]
 impl Domain {
@@ -129,9 +137,14 @@ impl Domain {
         }
         // SAFETY: events of ports have this member; for others the number is not used.
         let port = unsafe { event.element.port_num } as u8;
+        // SAFETY: each member is as long as a pointer or shorter, and zeros were there before.
+        let queue = QueueName(unsafe { event.element.pointer }.addr());
         // SAFETY: the event was returned above and is acknowledged once.
         unsafe { (self.0.verbs.0.ibv_ack_async_event)(&raw mut event) };
         Ok(Some(match event.event_type {
+            // Of a completion queue; of a queue pair: fatal, bad request, access.
+            0..=3 => DeviceNews::QueueError(queue),
+            4 => DeviceNews::Established(queue),
             8 => DeviceNews::Fatal,
             9 => DeviceNews::PortActive(port),
             10 => DeviceNews::PortError(port),

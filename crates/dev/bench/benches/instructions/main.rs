@@ -18,6 +18,7 @@
 
 mod chain;
 mod memory;
+mod o2ib;
 mod pair;
 mod rpcs;
 
@@ -26,6 +27,7 @@ use gungraun::{
 };
 
 use crate::chain::{BULK, Chain, REQUEST};
+use crate::o2ib::Rdma;
 use crate::pair::Pair;
 use crate::pair::Setting::{self, Crowded, Plain};
 use crate::rpcs::Waiting;
@@ -160,8 +162,34 @@ fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
     waiting
 }
 
+// IMMEDIATE messages of 64 bytes over RDMA, from the call to the completion of their sends.
+#[library_benchmark]
+#[bench::one(args = (1), setup = Rdma::warm, config = limit(1_000_000))]
+#[bench::batch(args = (BATCH), setup = Rdma::warm, config = limit(1_000_000))]
+fn send_immediate(mut rdma: Box<Rdma>) -> Box<Rdma> {
+    rdma.send();
+    assert!(rdma.program.sent > 0);
+    rdma
+}
+
+/// A node that sends nothing, and the number of messages that arrive.
+fn to_receive(count: usize) -> (Box<Rdma>, usize) {
+    (Rdma::warm(0), count)
+}
+
+// The same messages at the other end, from the receive buffer to the payload in its memory.
+#[library_benchmark]
+#[bench::one(args = (1), setup = to_receive, config = limit(1_000_000))]
+#[bench::batch(args = (BATCH), setup = to_receive, config = limit(1_000_000))]
+fn receive_immediate((mut rdma, count): (Box<Rdma>, usize)) -> Box<Rdma> {
+    rdma.receive(count);
+    assert_eq!(rdma.program.received, count);
+    rdma
+}
+
 library_benchmark_group!(
     name = messages;
-    benchmarks = send_put, receive_put, put_with_ack, get, answer_get, forward, count
+    benchmarks = send_put, receive_put, put_with_ack, get, answer_get, forward, count, send_immediate,
+        receive_immediate
 );
 main!(library_benchmark_groups = messages);

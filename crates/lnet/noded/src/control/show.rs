@@ -13,6 +13,7 @@ use lnet_core::{
     Core, LatencyStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView,
     RouteView, RouterPoolView, TypeCounts,
 };
+use lnet_node::O2ibTuning;
 use lnet_policy::{Effective, Preferred, Profile};
 use lnet_types::{LndType, Net, Nid, Time};
 
@@ -315,6 +316,15 @@ fn o2ib_tunables(other: &mut BTreeMap<String, String>, peer_credits: u32) {
         if shown.is_empty() || shown == "-1" {
             *shown = default.to_string();
         }
+    }
+    if let Some(mark) = other.get_mut("peercredits_hiw") {
+        let tuning = O2ibTuning {
+            peer_credits: u8::try_from(peer_credits).unwrap_or(u8::MAX),
+            peer_credits_hiw: mark.parse().unwrap_or(u8::MAX),
+            ..O2ibTuning::default()
+        };
+        // The mark in force, which the LND keeps within its limits.
+        *mark = tuning.high_water(tuning.depth()).to_string();
     }
 }
 

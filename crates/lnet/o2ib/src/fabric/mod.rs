@@ -216,6 +216,12 @@ impl Fabric {
         Some(node)
     }
 
+    /// Returns true if the device with this address accepts connection requests.
+    #[must_use]
+    pub fn is_listening(&self, address: Ipv4Addr) -> bool {
+        self.0.borrow().listening.contains(&address)
+    }
+
     /// Returns true if nothing can happen.
     #[must_use]
     pub fn is_idle(&self) -> bool {

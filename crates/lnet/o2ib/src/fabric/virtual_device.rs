@@ -12,6 +12,9 @@ use crate::device::{
     Sink, Source, Write,
 };
 
+/// The most work requests for sending of a connection, as of many adapters.
+const SENDS_MAX: u32 = 16_384;
+
 /// How far apart the addresses of registered memory are.
 const SPACE: u64 = 1 << 32;
 
@@ -82,6 +85,15 @@ impl<S, K> VirtualDevice<S, K> {
     }
 }
 
+/// Refuses queues that the device cannot hold.
+fn fitting(shape: Shape) -> Result<(), DeviceError> {
+    if shape.sends > SENDS_MAX {
+        let what = format!("a queue of {} requests is too long", shape.sends);
+        return Err(DeviceError(what));
+    }
+    Ok(())
+}
+
 fn unknown() -> DeviceError {
     DeviceError("no such connection".to_owned())
 }
@@ -113,7 +125,7 @@ where
     }
 
     fn sends_max(&self, _address: Ipv4Addr) -> u32 {
-        16_384
+        SENDS_MAX
     }
 
     fn resolve(&mut self, conn: ConnId, _from: Ipv4Addr, to: Ipv4Addr) -> Result<(), DeviceError> {
@@ -141,6 +153,7 @@ where
         shape: Shape,
         private_data: &[u8],
     ) -> Result<(), DeviceError> {
+        fitting(shape)?;
         let mut inner = self.fabric.0.borrow_mut();
         let place = (self.node, conn);
         let queues = inner.queues.get_mut(&place).ok_or_else(unknown)?;
@@ -158,6 +171,7 @@ where
         shape: Shape,
         private_data: &[u8],
     ) -> Result<(), DeviceError> {
+        fitting(shape)?;
         let mut inner = self.fabric.0.borrow_mut();
         let dialler = inner.requests.remove(&request).ok_or_else(unknown)?;
         let place = (self.node, conn);

@@ -196,11 +196,13 @@ impl<D: Device> O2iblnd<D> {
         let body = Body::Connack(parameters);
         let encoded = Message { envelope, body }.encode(self.scratch.as_mut_slice());
         let mut conn = Conn::new(peer, local.ni, ours, asked.theirs, State::Accepting, now);
+        let sends = self.fitting_sends(&asked.ni, depth, fragments);
+        conn.sends_max = sends;
         conn.agree(depth, fragments, &local.tuning);
         conn.connect_until = now + self.connect_timeout(local.ni);
         let until = conn.connect_until;
         let id = self.add_conn(conn);
-        let shape = shape(depth, fragments, local.tuning.sends(depth));
+        let shape = shape(depth, fragments, sends);
         let data = encoded.ok().and_then(|len| self.scratch.get(..len));
         let accepted = data.map(|data| self.device.accept(request, id, shape, data));
         if !matches!(accepted, Some(Ok(()))) {

@@ -271,7 +271,11 @@ impl<D: Device> O2iblnd<D> {
         now: Time,
         upper: &mut impl Above<D>,
     ) {
-        let is_fatal = state != PortState::Up;
+        let is_back = state == PortState::Up && self.removed.contains(&address);
+        if is_back && self.device.listen(address).is_ok() {
+            self.removed.remove(&address);
+        }
+        let is_fatal = state != PortState::Up || self.removed.contains(&address);
         let mut concerned = Vec::new();
         for (&id, ni) in &mut self.nis {
             if ni.address == address {
@@ -282,10 +286,25 @@ impl<D: Device> O2iblnd<D> {
                 }
             }
         }
-        if state == PortState::Removed {
+        if state == PortState::Removed && !concerned.is_empty() {
+            self.device.unlisten(address);
+            self.removed.insert(address);
             for ni in concerned {
                 self.doom_all(ni, CloseReason::DeviceRemoved);
+                self.fail_all_waiting(ni, now, upper);
             }
+        }
+    }
+
+    /// Fails what waits for connections of an interface.
+    fn fail_all_waiting(&mut self, ni: NiId, now: Time, upper: &mut impl Above<D>) {
+        let peers = self.peers.iter().filter(|(_, peer)| peer.ni == ni);
+        let peers: Vec<u64> = peers.map(|(key, _)| key).collect();
+        for key in peers {
+            if let Some(peer) = self.peers.get_mut(key) {
+                peer.dial_at = None;
+            }
+            self.fail_waiting(key, Failure::LocalError, now, upper);
         }
     }
 
@@ -309,18 +328,10 @@ impl<D: Device> O2iblnd<D> {
         let shares = self.nis.values().any(|other| other.address == gone.address);
         if !shares {
             self.device.unlisten(gone.address);
+            self.removed.remove(&gone.address);
         }
-        let peers = self.peers.iter().filter(|(_, peer)| peer.ni == ni);
-        let peers: Vec<u64> = peers.map(|(key, _)| key).collect();
-        for key in peers {
-            if let Some(peer) = self.peers.get_mut(key) {
-                let all = peer.all();
-                peer.dial_at = None;
-                self.fail_waiting(key, Failure::LocalError, now, upper);
-                all.into_iter()
-                    .for_each(|id| self.doom(id, CloseReason::Shutdown));
-            }
-        }
+        self.fail_all_waiting(ni, now, upper);
+        self.doom_all(ni, CloseReason::Shutdown);
         self.settle(now, upper);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lnd::Failure;
 use lnet_types::Time;
 use lnet_wire::o2ib::{
-    Body, Envelope, MESSAGE_MAX, Message, Parameters, Rejection, RejectionReason,
+    Body, Envelope, MESSAGE_MAX, Message, Parameters, Rejection, RejectionReason, VERSION,
 };
 
 use super::{Above, O2iblnd, Timer};
@@ -101,6 +101,7 @@ impl<D: Device> O2iblnd<D> {
             message_size: MESSAGE_MAX as u32,
         };
         let tuning = ni.config.tuning;
+        let sends = self.fitting_sends(ni, parameters.queue_depth, fragments);
         let envelope = Envelope {
             credits: 0,
             source: ours.nid,
@@ -112,14 +113,11 @@ impl<D: Device> O2iblnd<D> {
         let encoded = Message { envelope, body }.encode(self.scratch.as_mut_slice());
         if let Some(conn) = self.conns.get_mut(id.0) {
             conn.state = State::Connecting;
+            conn.sends_max = sends;
             conn.agree(parameters.queue_depth, fragments, &tuning);
         }
         self.time_connect(id, now + self.connect_timeout(ni.config.ni));
-        let shape = shape(
-            parameters.queue_depth,
-            fragments,
-            tuning.sends(parameters.queue_depth),
-        );
+        let shape = shape(parameters.queue_depth, fragments, sends);
         let data = encoded.ok().and_then(|len| self.scratch.get(..len));
         let connected = data.map(|data| self.device.connect(id, shape, data));
         if !matches!(connected, Some(Ok(()))) {
@@ -232,6 +230,7 @@ impl<D: Device> O2iblnd<D> {
         self.stats.failed.add(failure);
         let rejection = Rejection::decode(data).ok();
         let rejection = rejection.filter(|_| failure == ConnectFailure::Rejected);
+        let rejection = rejection.map(understood);
         if let Some(rejection) = &rejection {
             self.stats.rejections.add(rejection.reason);
         }
@@ -304,14 +303,25 @@ impl<D: Device> O2iblnd<D> {
     }
 }
 
+/// Work requests for the two NOOPs that may be posted beyond the configured sends.
+pub(super) const SPARE_SENDS: u32 = 2;
+
 /// Returns the sizes of the queues for a connection of this depth.
 // [IB-18]
 pub(super) fn shape(depth: u16, fragments: u16, sends: u16) -> Shape {
     Shape {
         receives: 2 * u32::from(depth) + 2,
         messages: u32::from(sends),
-        sends: u32::from(sends) * (1 + u32::from(fragments)) + 2,
+        sends: u32::from(sends) * (1 + u32::from(fragments)) + SPARE_SENDS,
     }
+}
+
+/// Returns a rejection with the reason that its version shows: nodes of other versions call that fatal.
+fn understood(mut rejection: Rejection) -> Rejection {
+    if rejection.version != VERSION && rejection.reason == RejectionReason::Fatal {
+        rejection.reason = RejectionReason::ConnUncompat;
+    }
+    rejection
 }
 
 /// Takes over what a rejection says of the peer. Returns true if another attempt makes sense.

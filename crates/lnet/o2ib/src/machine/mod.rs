@@ -23,6 +23,7 @@ use lnet_types::{LndType, Nid, Time};
 use lnet_wire::o2ib::{MESSAGE_MAX, Parameters};
 use thiserror::Error;
 
+use self::dial::SPARE_SENDS;
 use crate::config::{LndNi, O2ibConfig};
 use crate::connection::{Around, Conn, State};
 use crate::device::{ConnId, Device, DeviceError, DeviceEvent};
@@ -101,6 +102,8 @@ pub struct O2iblnd<D: Device> {
     nis: BTreeMap<NiId, Ni>,
     peers: Table<Peer<D::Source>>,
     peer_by_key: BTreeMap<(NiId, Nid), u64>,
+    /// Addresses whose device was removed: nobody listens there until the device is back.
+    removed: BTreeSet<Ipv4Addr>,
     conns: Table<Conn<D>>,
     /// Where the held messages are.
     held: BTreeMap<RxId, (ConnId, u64)>,
@@ -143,6 +146,7 @@ impl<D: Device> O2iblnd<D> {
             nis: BTreeMap::new(),
             peers: Table::default(),
             peer_by_key: BTreeMap::new(),
+            removed: BTreeSet::new(),
             conns: Table::default(),
             held: BTreeMap::new(),
             gets: BTreeMap::new(),
@@ -344,6 +348,19 @@ impl<D: Device> O2iblnd<D> {
         let most = self.device.sends_max(address) / each;
         // At most the depth.
         u32::from(depth).min(most).max(1) as u16
+    }
+
+    /// Returns how many sends of a connection with this depth and these fragments the device can hold, at most as many as
+    /// configured.
+    fn fitting_sends(&self, ni: &Ni, depth: u16, fragments: u16) -> u16 {
+        let most = self
+            .device
+            .sends_max(ni.address)
+            .saturating_sub(SPARE_SENDS);
+        let most = most / (1 + u32::from(fragments));
+        let sends = u32::from(ni.config.tuning.sends(depth));
+        // At most what is configured.
+        sends.min(most).max(1) as u16
     }
 
     fn peer_of(&mut self, ni: NiId, nid: Nid) -> u64 {
