@@ -189,7 +189,7 @@ pub(super) struct CmId {
     pub(super) destination: sockaddr_storage,
     ib_addr: [u64; 5],
     path_rec: Unused,
-    num_paths: c_int,
+    num_paths: [c_int; 2],
     ps: c_int,
     pub(super) port_num: u8,
 }
