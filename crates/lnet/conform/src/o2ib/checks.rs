@@ -93,11 +93,11 @@ pub static O2IB_CHECKS: &[Check] = &[
     intrusive("message-receiver", "IB-9", "Another incarnation of the receiver closes the connection", messages::destination_incarnation),
 
     // [IB-29]
-    safe("get-done", "IB-29", "The reply to a GET_REQ is written, and GET_DONE has its length", transfers::get_done),
+    safe("get-done", "IB-29", "The reply to a GET_REQ is written, and GET_DONE has its length", transfers::done),
     // [IB-35]
-    safe("get-fragments", "IB-35", "Writes fill the fragments of a descriptor one after the other", transfers::get_fragments),
+    safe("get-fragments", "IB-35", "Writes fill the fragments of a descriptor one after the other", transfers::fragments),
     // [IB-29]
-    intrusive("get-unmatched", "IB-29", "A GET_REQ that matches nothing is answered with a negative errno", transfers::get_unmatched),
+    intrusive("get-unmatched", "IB-29", "A GET_REQ that matches nothing is answered with a negative errno", transfers::unmatched),
     // [IB-28]
     intrusive("put-nak", "IB-28", "A PUT_REQ that matches nothing is answered with PUT_NAK", transfers::put_nak),
     // [IB-28]

@@ -41,7 +41,7 @@ pub(super) fn ends(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn checksum(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let (header, handle) = probe.get_header(PING_MATCH_BITS, SINK_MAX);
+    let (header, handle) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
     let mut bytes = message(
         probe,
         conn,
@@ -197,7 +197,7 @@ fn closes_after_envelope(probe: &mut Probe<'_>, spoil: fn(&mut Envelope)) -> Res
     let known = probe.link(conn)?.incarnation;
     let mut envelope = probe.envelope(known);
     spoil(&mut envelope);
-    let (header, _) = probe.get_header(PING_MATCH_BITS, SINK_MAX);
+    let (header, _) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
     let body = Body::Immediate {
         header,
         payload: &[],
@@ -210,7 +210,7 @@ fn closes_after_envelope(probe: &mut Probe<'_>, spoil: fn(&mut Envelope)) -> Res
 /// Sends a ping with spoiled bytes, and waits for the end of the connection.
 fn closes_after(probe: &mut Probe<'_>, spoil: fn(&mut [u8])) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let (header, _) = probe.get_header(PING_MATCH_BITS, SINK_MAX);
+    let (header, _) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
     let mut bytes = message(
         probe,
         conn,

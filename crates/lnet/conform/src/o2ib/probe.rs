@@ -345,7 +345,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The header of a GET with room for `sink` bytes, and its handle.
-    pub(super) const fn get_header(&mut self, match_bits: u64, sink: u32) -> (Header, Handle) {
+    pub(super) const fn header_of_get(&mut self, match_bits: u64, sink: u32) -> (Header, Handle) {
         let handle = self.handle();
         (self.header(0, get(match_bits, handle, sink)), handle)
     }
@@ -357,7 +357,7 @@ impl<'a> Probe<'a> {
 
     /// Sends a ping, and returns the handle of its reply.
     pub(super) fn send_ping(&mut self, conn: ConnId) -> Result<Handle, Stop> {
-        let (header, handle) = self.get_header(PING_MATCH_BITS, SINK_MAX);
+        let (header, handle) = self.header_of_get(PING_MATCH_BITS, SINK_MAX);
         self.send(
             conn,
             Body::Immediate {

@@ -25,7 +25,7 @@ const OTHER_BITS: u64 = 0x7E57;
 /// The most entries that any kernel accepts.
 const ENTRIES_MAX: u32 = 4096;
 
-pub(super) fn get_done(probe: &mut Probe<'_>) -> Result<(), Stop> {
+pub(super) fn done(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
     let (memory, status) = get(probe, conn, PING_MATCH_BITS, &[(0, LARGE)])?;
     let length = written(status)?;
@@ -37,7 +37,7 @@ pub(super) fn get_done(probe: &mut Probe<'_>) -> Result<(), Stop> {
     })
 }
 
-pub(super) fn get_fragments(probe: &mut Probe<'_>) -> Result<(), Stop> {
+pub(super) fn fragments(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
     // With gaps, so that a write beyond a fragment shows.
     let fragments = [(0, 10), (16, 1), (32, 5), (64, 4000)];
@@ -67,7 +67,7 @@ pub(super) fn get_fragments(probe: &mut Probe<'_>) -> Result<(), Stop> {
     })
 }
 
-pub(super) fn get_unmatched(probe: &mut Probe<'_>) -> Result<(), Stop> {
+pub(super) fn unmatched(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
     let (memory, status) = get(probe, conn, OTHER_BITS, &[(0, LARGE)])?;
     ensure(status < 0, || {
@@ -210,7 +210,7 @@ fn closes_after_count(probe: &mut Probe<'_>, count: u32) -> Result<(), Stop> {
         address,
     }];
     let descriptor = Descriptor { rkey, fragments };
-    let (header, _) = probe.get_header(PING_MATCH_BITS, LARGE as u32);
+    let (header, _) = probe.header_of_get(PING_MATCH_BITS, LARGE as u32);
     let mut bytes = message(
         probe,
         conn,
@@ -248,7 +248,7 @@ fn get(
     };
     let fragments = fragments.iter().map(fragment).collect();
     let descriptor = Descriptor { rkey, fragments };
-    let (header, _) = probe.get_header(match_bits, room as u32);
+    let (header, _) = probe.header_of_get(match_bits, room as u32);
     probe.send(
         conn,
         Body::GetReq {
