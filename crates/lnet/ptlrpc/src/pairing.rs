@@ -7,8 +7,8 @@
 //!                   └── silence longer than its timeout, or the end ──▶ Rpc without a reply
 //! ```
 //!
-//! A state machine without I/O and without a clock: it takes messages with their times, and times without a message. Memory
-//! is limited: so many open RPCs, so many connections with a name, so many callbacks; what goes beyond is counted.
+//! A state machine without I/O and without a clock: it takes messages with their times, and times without a message.
+//! Memory is limited: so many open RPCs, so many connections with a name, so many callbacks; what goes beyond is counted.
 
 mod open;
 mod remembered;
@@ -40,8 +40,8 @@ pub const OPEN_MAX: usize = 1 << 16;
 /// The most connections whose target is remembered, and the most callbacks that are watched.
 pub const REMEMBERED_MAX: usize = 1 << 16;
 
-/// How long an RPC stays open behind the time that it gives the server: a client that has waited in vain connects again, which
-/// may take it 50 s, and sends the request again.
+/// How long an RPC stays open behind the time that it gives the server: a client that has waited in vain connects again,
+/// which may take it 50 s, and sends the request again.
 pub const RESEND_WAIT: Duration = Duration::from_secs(60);
 
 /// How often open RPCs are looked through for those whose time is over.

@@ -215,8 +215,8 @@ impl Sample {
 
 /// A table of RPCs.
 ///
-/// The number of its rows is limited. A row with few RPCs makes room for a new one, so that what is busy has a row, whenever it
-/// begins; what a row had then counts in the row [`OTHER`], and the sum of all rows stays that of all RPCs.
+/// The number of its rows is limited. A row with few RPCs makes room for a new one, so that what is busy has a row,
+/// whenever it begins; what a row had then counts in the row [`OTHER`], and the sum of all rows stays that of all RPCs.
 #[derive(Debug)]
 pub struct Summary {
     by: Vec<By>,
