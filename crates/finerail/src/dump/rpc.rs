@@ -635,7 +635,10 @@ mod tests {
         assert_eq!(said(&table), "");
         table.add(&rpc(ROWS_MAX));
         let said = said(&table);
-        let begin = format!("\n{} rows with few RPCs are part of `other`", table.evicted());
+        let begin = format!(
+            "\n{} rows with few RPCs are part of `other`",
+            table.evicted()
+        );
         assert!(table.evicted() > 0 && said.starts_with(&begin), "{said}");
     }
 }

@@ -37,6 +37,9 @@ use crate::view::View;
 /// The most RPCs that are under way at a time.
 pub const OPEN_MAX: usize = 1 << 16;
 
+/// The most match bits, and the most GETs, of all RPCs that are under way.
+const BITS_MAX: usize = 8 * OPEN_MAX;
+
 /// The most connections whose target is remembered, and the most callbacks that are watched.
 pub const REMEMBERED_MAX: usize = 1 << 16;
 
@@ -252,6 +255,7 @@ impl Pairer {
             let forgotten = open.take_bits(bits);
             self.link(key, bits);
             self.unlink(key, forgotten);
+            self.forget(sink);
             return;
         }
         if let Some((message, body)) = known {
@@ -262,16 +266,16 @@ impl Pairer {
         self.next += 1;
         self.link(key, bits);
         self.open.insert(key, open);
-        self.enqueue(key, sink);
+        self.line.push_back(key);
+        self.forget(sink);
     }
 
-    /// Puts a new RPC behind the others, and forgets the oldest if there are too many.
-    fn enqueue(&mut self, key: u64, sink: &mut RpcSink<'_>) {
-        self.line.push_back(key);
+    /// Forgets the oldest RPCs if there are too many, or if they have too much.
+    fn forget(&mut self, sink: &mut RpcSink<'_>) {
         if self.line.len() > 2 * OPEN_MAX {
             self.line.retain(|key| self.open.contains_key(key));
         }
-        while self.open.len() > OPEN_MAX
+        while (self.open.len() > OPEN_MAX || self.by_bits.len().max(self.by_get.len()) > BITS_MAX)
             && let Some(oldest) = self.line.pop_front()
         {
             if let Some(open) = self.remove(oldest) {

@@ -604,6 +604,19 @@ fn more_rpcs_than_fit_are_forgotten_and_counted() {
 }
 
 #[test]
+fn rpcs_with_many_messages_of_bulk_are_forgotten_sooner() {
+    let mut world = World::default();
+    let object = [&[0; 16][..], &[0, 0, 63, 0, 1, 0, 0, 0]].concat();
+    let ask = message(0, &[&body(4711, 4), &[0; 208], &object, &[0; 16]]);
+    for number in 1..=10_000 {
+        world.see_at(1, 0, (CLIENT, SERVER), put(6, 128 * number + 63, 0), &ask);
+    }
+    assert_eq!(world.pairer.outstanding(), OPEN_MAX * 8 / 64);
+    let forgotten = world.pairer.tally.forgotten as usize;
+    assert_eq!(forgotten, 10_000 - OPEN_MAX * 8 / 64);
+}
+
+#[test]
 fn encrypted_rpcs_are_paired_without_their_contents() {
     let mut world = World::default();
     let private = message(0x3_0312, &[&[0; 36], &[1; 300]]);

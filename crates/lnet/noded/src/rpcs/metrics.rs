@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use lnet_ptlrpc::{By, FindingKind, OPEN_MAX, TIME_BOUNDS};
+use lnet_ptlrpc::{By, FindingKind, TIME_BOUNDS};
 
 use super::board::{Line, Sums};
 use super::{Counted, Shared};
@@ -29,7 +29,7 @@ const PARTS: [Part<Sums>; 5] = [
 const SINGLE: [Part<Counted>; 9] = [
     (
         "not_followed",
-        "RPCs that were forgotten before their end, because more than 65536 were outstanding",
+        "RPCs that were forgotten before their end, because too many were outstanding",
         |counted| counted.pairer.tally.forgotten,
     ),
     ("resent", "RPCs whose request was sent again", |counted| {
@@ -71,9 +71,6 @@ const SINGLE: [Part<Counted>; 9] = [
         |counted| counted.boards.iter().map(|board| board.evicted()).sum(),
     ),
 ];
-
-// The meaning of `not_followed` says it.
-const _: () = assert!(OPEN_MAX == 65536);
 
 impl Shared {
     pub(super) fn metrics(&self) -> String {
