@@ -312,18 +312,18 @@ fn resend_with_new_match_bits_keeps_its_bulk_and_its_reply() {
 // [PTLRPC-25]
 #[test]
 fn resend_that_passes_a_router_is_one_resend() {
-    // The places of the first sending, of two resends, and how often the request was sent again.
-    let sendings: [(&[u64], &[u64], &[u64], u32); 5] = [
-        (&[0], &[0, 2], &[], 1),
-        (&[0, 2], &[0, 2], &[0, 2], 2),
-        (&[0, 2], &[4, 6], &[], 1),
-        (&[0], &[4], &[], 1),
-        (&[0, 2], &[], &[], 0),
+    // The places of the first sending and of two resends, and how often the request was sent again.
+    let sendings: [([&[u64]; 3], u32); 5] = [
+        ([&[0], &[0, 2], &[]], 1),
+        ([&[0, 2], &[0, 2], &[0, 2]], 2),
+        ([&[0, 2], &[4, 6], &[]], 1),
+        ([&[0], &[4], &[]], 1),
+        ([&[0, 2], &[], &[]], 0),
     ];
     for is_marked in [true, false] {
-        for (first, second, third, resends) in sendings {
+        for (places, resends) in sendings {
             let mut world = World::default();
-            for (number, places) in [first, second, third].into_iter().enumerate() {
+            for (number, places) in places.into_iter().enumerate() {
                 let number = number as u64;
                 // Releases before 2.15 keep the match bits.
                 let mbits = if is_marked { 640 + 128 * number } else { 640 };
@@ -332,15 +332,15 @@ fn resend_that_passes_a_router_is_one_resend() {
                     world.see(*place, CLIENT, SERVER, put(6, 640, 0), &ask);
                 }
             }
-            let hops = [first, second].map(<[u64]>::len).into_iter().max();
+            let hops = places.into_iter().map(<[u64]>::len).max();
             for place in [3, 1].into_iter().take(hops.unwrap_or_default()) {
                 assert_eq!(world.ended.len(), 0);
                 world.see(place, SERVER, CLIENT, put(4, 640, 224), &reply(4, 0));
             }
             let [rpc] = &world.ended[..] else {
-                panic!("{first:?} {second:?}: {:?}", world.ended);
+                panic!("{places:?}: {:?}", world.ended);
             };
-            assert_eq!(rpc.resends, resends, "{first:?} {second:?} {third:?}");
+            assert_eq!(rpc.resends, resends, "{places:?}");
         }
     }
 }
