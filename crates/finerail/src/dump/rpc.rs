@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use lnet_capture::{Decoder, Direction, Kind, Message, Payload, Summary as CaptureSummary};
 use lnet_ptlrpc::{
-    By, End, Evidence, FindingKind, Opened, Pairer, PortalUse, Role, Rpc, Seen, Status, Summary,
-    Tally, fields, open, portal_use,
+    By, End, Evidence, FindingKind, OTHER, Opened, Pairer, PortalUse, ROWS_MAX, Role, Rpc, Seen,
+    Status, Summary, Tally, fields, open, portal_use,
 };
 use lnet_types::Time;
 use lnet_wire::{Body, Header, o2ib};
@@ -263,9 +263,13 @@ impl<'a> View<'a> {
                 "forgotten": tally.forgotten,
                 "gets_forgotten": self.gets_forgotten,
                 "replies_without_request": tally.orphan_replies,
+                "late_replies": tally.late_replies,
+                "repeated_replies": tally.repeated_replies,
                 "bulk_without_request": tally.orphan_bulk,
+                "late_bulk": tally.late_bulk,
                 "malformed": tally.malformed,
                 "undecoded_bytes": capture.bytes.undecoded,
+                "rows_evicted": self.table.as_ref().map(Summary::evicted),
                 "rows": self.table.as_ref().map(rows_of_json),
                 "findings": tally.findings(),
                 "counts": counts(tally),
@@ -274,6 +278,7 @@ impl<'a> View<'a> {
         }
         if let Some(table) = &self.table {
             writeln!(out, "{}", text_table(table))?;
+            rows_left_out(table, out)?;
         }
         print_findings(tally, out)?;
         if self.gets_forgotten > 0 {
@@ -285,6 +290,19 @@ impl<'a> View<'a> {
         }
         Ok(())
     }
+}
+
+/// Says that the table does not have everything by name.
+fn rows_left_out(table: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let evicted = table.evicted();
+    if evicted == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{evicted} rows with few RPCs are part of `{OTHER}`: there are more than {ROWS_MAX}. Rows of the most RPCs are\n\
+         there; one may lack its first RPCs. Fewer columns (--by) make fewer rows"
+    )
 }
 
 /// Returns object or name, bytes, status and times.
@@ -522,8 +540,17 @@ fn print_findings(tally: &Tally, out: &mut dyn Write) -> io::Result<()> {
             "replies whose request is not in the capture",
         ),
         (
+            tally.late_replies,
+            "replies that came when their RPC counted as unanswered",
+        ),
+        (tally.repeated_replies, "replies that came once more"),
+        (
             tally.orphan_bulk,
             "messages of bulk whose request is not in the capture",
+        ),
+        (
+            tally.late_bulk,
+            "messages of bulk that came when their RPC had ended",
         ),
         (
             tally.malformed,
@@ -558,4 +585,60 @@ fn print_findings(tally: &Tally, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use lnet_ptlrpc::Flavor;
+    use lnet_types::Nid;
+
+    use super::*;
+
+    fn rpc(job: usize) -> Rpc {
+        Rpc {
+            opc: Some(400),
+            xid: 128,
+            client: Nid::LOOPBACK,
+            server: Nid::LOOPBACK,
+            portal: 28,
+            target: None,
+            job: format!("cp.{job}").into(),
+            ids: None,
+            subject: String::new(),
+            flavor: Flavor(0),
+            started: Time::ZERO,
+            ended: None,
+            beyond: None,
+            service_time: None,
+            status: None,
+            asked: 0,
+            bulk: 0,
+            bulk_parts: 0,
+            early: 0,
+            resends: 0,
+            is_replay: false,
+            timeout: 30,
+            end: End::InFlight,
+        }
+    }
+
+    fn said(table: &Summary) -> String {
+        let mut out = Vec::new();
+        rows_left_out(table, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_table_says_how_many_rows_it_left_out() {
+        let mut table = Summary::new(&[By::Client, By::Job]);
+        (0..ROWS_MAX).for_each(|job| table.add(&rpc(job)));
+        assert_eq!(said(&table), "");
+        table.add(&rpc(ROWS_MAX));
+        let said = said(&table);
+        let begin = format!(
+            "\n{} rows with few RPCs are part of `other`",
+            table.evicted()
+        );
+        assert!(table.evicted() > 0 && said.starts_with(&begin), "{said}");
+    }
 }

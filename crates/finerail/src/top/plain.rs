@@ -36,14 +36,17 @@ fn rpcs(model: &Model) -> String {
     };
     let now = model.sample().map(|sample| &sample.rpcs);
     let count = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+    let forgotten = now.map_or(0, |now| now.not_followed);
+    let forgotten = (forgotten > 0).then(|| format!("  not followed {forgotten}"));
     format!(
-        "rpcs/s   {}  errors {}  unanswered {}  bytes {}   outstanding {}  missed {}",
+        "rpcs/s   {}  errors {}  unanswered {}  bytes {}   outstanding {}  missed {}{}",
         rate(0, text::short),
         rate(1, text::short),
         rate(2, text::short),
         rate(3, text::bytes),
         count(now.map(|now| now.outstanding)),
         count(now.map(|now| now.missed)),
+        forgotten.unwrap_or_default(),
     )
 }
 
@@ -206,6 +209,7 @@ fn of_rpcs(model: &Model, page: impl Fn(Page) -> Vec<Value>) -> Value {
         "rpcs": now.map(|now| now.all.rpcs),
         "outstanding": now.map(|now| now.outstanding),
         "missed": now.map(|now| now.missed),
+        "not_followed": now.map(|now| now.not_followed),
         "per_second": per_second,
         "clients": page(Page::Clients),
         "targets": page(Page::Targets),

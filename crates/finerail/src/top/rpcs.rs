@@ -40,7 +40,7 @@ pub(super) const SLOWEST: &[Column] = &[
 ];
 
 /// Returns the rows of a table in the node's order. The mean is of what ended between the samples; the other times are
-/// since the start of the node.
+/// of all RPCs of a row.
 pub(super) fn rows(
     by: &str,
     before: &RpcNumbers,

@@ -255,6 +255,7 @@ fn rpc_sample(at: u64) -> Sample {
         all: row("all", 942),
         outstanding: 17,
         missed: 3,
+        not_followed: 0,
         tables: vec![
             table("client", ["10.0.0.1@tcp", "10.0.0.2@tcp", "other"]),
             table("target", ["fs1-MDT0000", "fs1-OST0000", "fs1-OST0001"]),

@@ -67,12 +67,18 @@ pub(crate) fn commands() -> String {
 }
 
 /// The services whose metrics are on the page: the heading of each, and the commands that start and scrape it.
-const SERVICES: [(&str, &str); 4] = [
+const SERVICES: [(&str, &str); 5] = [
     (
         "A node",
         "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
          ```console\n$ finerail node --config node.yaml --port 9988 --metrics 127.0.0.1:9123 &\nready: [..]\n\
          $ curl -sS -H Accept:application/openmetrics-text http://127.0.0.1:9123/metrics\n```\n",
+    ),
+    (
+        "A node that counts the RPCs of Lustre (`--rpc`), beside the others",
+        "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
+         ```console\n$ finerail node --config node.yaml --port 9988 --rpc --metrics 127.0.0.1:9123 &\nready: [..]\n\
+         $ curl -sS -H Accept:application/openmetrics-text http://127.0.0.1:9123/metrics | grep finerail_rpc_\n```\n",
     ),
     (
         "A storage gateway, beside those of its node",

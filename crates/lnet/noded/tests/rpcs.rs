@@ -7,6 +7,10 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+#[path = "metrics/openmetrics.rs"]
+#[allow(dead_code, reason = "each test binary uses a part")]
+mod openmetrics;
+
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +20,8 @@ use lnet_noded::RpcCounts;
 use lnet_ptlrpc::client::{Exchange, Export, Limits, Service, Start, Step};
 use lnet_ptlrpc::server::{Served, Server};
 use lnet_types::{ProcessId, Time};
+
+use openmetrics::Exposition;
 
 const CLIENTS: u64 = 64;
 const SERVER: &str = "127.0.0.7@tcp1";
@@ -180,4 +186,18 @@ fn is_exact(counts: &RpcCounts, rounds: u64) {
         "{text}"
     );
     assert!(text.contains("finerail_rpc_outstanding 0\n"), "{text}");
+    let read = Exposition::parse(&format!("{text}# EOF\n")).unwrap();
+    let (name, ping) = (
+        "finerail_rpc_operation_latency_seconds",
+        [("operation", "OBD_PING")],
+    );
+    let answered = read.value(&format!("{name}_count"), &ping);
+    assert_eq!(answered, Some((CLIENTS * rounds) as f64));
+    assert!(read.value(&format!("{name}_sum"), &ping) > Some(0.0));
+    let of_clients = read.sum("finerail_rpc_client_latency_seconds_total");
+    let of_operations = read.sum(&format!("{name}_sum"));
+    assert!(
+        (of_clients - of_operations).abs() < 1e-3,
+        "{of_clients} {of_operations}"
+    );
 }

@@ -127,13 +127,13 @@ impl<'a> Body<'a> {
         self.word(64)
     }
 
-    /// Returns the seconds that the server may take; in an early reply, the seconds from now on.
+    /// Returns the seconds that the server may take; in an early reply, those since the request was sent.
     #[must_use]
     pub fn timeout(&self) -> u32 {
         self.word(68)
     }
 
-    /// Returns the seconds that the server took.
+    /// Returns the seconds that the server took; in a request, those that the requester expects to pass in the network.
     #[must_use]
     pub fn service_time(&self) -> u32 {
         self.word(72)

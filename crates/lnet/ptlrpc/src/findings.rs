@@ -105,8 +105,12 @@ pub struct Tally {
     pub orphan_replies: u64,
     /// Final replies that came once more.
     pub repeated_replies: u64,
+    /// Final replies that came when their RPC counted as unanswered.
+    pub late_replies: u64,
     /// Messages of bulk whose request was not seen.
     pub orphan_bulk: u64,
+    /// Messages of bulk that came when their RPC had ended.
+    pub late_bulk: u64,
     /// Messages on portals of Lustre that are no RPC.
     pub malformed: u64,
     counts: [u64; FindingKind::ALL.len()],
@@ -129,6 +133,7 @@ impl Tally {
     pub(crate) fn count(&mut self, rpc: &Rpc) {
         self.rpcs += 1;
         self.in_flight += u64::from(rpc.end == End::InFlight);
+        self.forgotten += u64::from(rpc.end == End::Forgotten);
         let is_callback = matches!(
             rpc.opc,
             Some(opc::LDLM_BL_CALLBACK | opc::LDLM_CP_CALLBACK | opc::LDLM_GL_CALLBACK)

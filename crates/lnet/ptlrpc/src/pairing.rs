@@ -7,8 +7,11 @@
 //!                   └── silence longer than its timeout, or the end ──▶ Rpc without a reply
 //! ```
 //!
-//! A state machine without I/O and without a clock: it takes messages with their times. Memory is limited: so many open
-//! RPCs, so many connections with a name, so many callbacks; what goes beyond is counted.
+//! A state machine without I/O and without a clock: it takes messages with their times, and times without a message.
+//! Memory is limited: so many open RPCs, so many connections with a name, so many callbacks; what goes beyond is counted.
+
+mod open;
+mod remembered;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +21,8 @@ use lnet_types::{Nid, Time};
 use lnet_wire::{Body as LnetBody, Handle, Header};
 use rustc_hash::FxHashMap;
 
+use self::open::{Bits, Open, bulk_bits};
+use self::remembered::Remembered;
 use crate::body::{Body, Type, flags};
 use crate::findings::Tally;
 use crate::message::Message;
@@ -32,14 +37,18 @@ use crate::view::View;
 /// The most RPCs that are under way at a time.
 pub const OPEN_MAX: usize = 1 << 16;
 
+/// The most match bits, and the most GETs, of all RPCs that are under way.
+const BITS_MAX: usize = 8 * OPEN_MAX;
+
 /// The most connections whose target is remembered, and the most callbacks that are watched.
 pub const REMEMBERED_MAX: usize = 1 << 16;
 
-/// The most messages of bulk that one RPC is followed through.
-const PARTS_MAX: u64 = 64;
+/// How long an RPC stays open behind the time that it gives the server: a client that has waited in vain connects again,
+/// which may take it 50 s, and sends the request again.
+pub const RESEND_WAIT: Duration = Duration::from_secs(60);
 
-/// How long an RPC without a reply stays open, whatever its timeout: 2.12 and later give a server no more.
-const SILENCE_MAX: Duration = Duration::from_secs(1200);
+/// How often open RPCs are looked through for those whose time is over.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// One LNet message of a capture, or of a node that forwards it.
 #[derive(Clone, Copy, Debug)]
@@ -71,82 +80,26 @@ pub enum Role {
     Other,
 }
 
-/// An RPC that is under way.
-#[derive(Debug)]
-struct Open {
-    rpc: Rpc,
-    /// All bits under which its reply and its bulk come.
-    bits: Bits,
-    places: Vec<u64>,
-    last_hop: Time,
-    replies: usize,
-    first_reply: Option<Time>,
-    reply_place: u64,
-    parts_seen: u64,
-    takes_early: bool,
-    intent: Option<u64>,
-    deadline: Time,
-    gets: Vec<Handle>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Bits {
-    xid: u64,
-    first: u64,
-    last: u64,
-}
-
-impl Bits {
-    fn all(self) -> impl Iterator<Item = u64> {
-        let xid = (!(self.first..=self.last).contains(&self.xid)).then_some(self.xid);
-        (self.first..=self.last).chain(xid)
-    }
-}
-
 /// Pairs requests, replies and bulk, one message at a time, within limits.
 #[derive(Debug, Default)]
 pub struct Pairer {
     open: FxHashMap<u64, Open>,
     by_bits: FxHashMap<u64, Vec<u64>>,
     by_get: FxHashMap<Handle, u64>,
-    oldest: VecDeque<u64>,
+    /// The open RPCs, the oldest first, with some that have ended between them.
+    line: VecDeque<u64>,
     next: u64,
     targets: Remembered<Arc<str>>,
     callbacks: Remembered<(Time, Nid, Nid)>,
+    /// The bits of RPCs that were answered.
     closed: Remembered<()>,
+    /// The bits of RPCs that count as unanswered.
+    lost: Remembered<()>,
     jobs: FxHashMap<Box<[u8]>, Arc<str>>,
     now: Time,
+    next_look: Time,
     /// What was noticed.
     pub tally: Tally,
-}
-
-/// A map that forgets its oldest entries.
-#[derive(Debug)]
-struct Remembered<V> {
-    map: FxHashMap<u64, V>,
-    order: VecDeque<u64>,
-}
-
-impl<V> Default for Remembered<V> {
-    fn default() -> Self {
-        Self {
-            map: FxHashMap::default(),
-            order: VecDeque::new(),
-        }
-    }
-}
-
-impl<V> Remembered<V> {
-    fn insert(&mut self, key: u64, value: V) {
-        if self.map.insert(key, value).is_none() {
-            self.order.push_back(key);
-        }
-        while self.order.len() > REMEMBERED_MAX {
-            if let Some(oldest) = self.order.pop_front() {
-                self.map.remove(&oldest);
-            }
-        }
-    }
 }
 
 /// Receives RPCs.
@@ -155,8 +108,7 @@ pub type RpcSink<'a> = dyn FnMut(Rpc) + 'a;
 impl Pairer {
     /// Takes the next message; gives RPCs that ended to `sink`.
     pub fn take(&mut self, seen: &Seen<'_>, sink: &mut RpcSink<'_>) -> Role {
-        self.now = self.now.max(seen.time);
-        self.expire(sink);
+        self.tick(seen.time, sink);
         match seen.header.body {
             LnetBody::Put(put) if portal_use(put.ptl_index) == PortalUse::Bulk => {
                 self.bulk_put(seen, put.match_bits)
@@ -172,9 +124,28 @@ impl Pairer {
         }
     }
 
+    /// Learns what time it is. RPCs whose time is over go to `sink`, a second late at most.
+    pub fn tick(&mut self, now: Time, sink: &mut RpcSink<'_>) {
+        self.now = self.now.max(now);
+        if self.now < self.next_look {
+            return;
+        }
+        self.next_look = after(self.now, LOOK_PERIOD);
+        let is_over = |open: &Open| self.now > after(open.deadline, RESEND_WAIT);
+        let over = self.open.iter().filter(|(_, open)| is_over(open));
+        let mut over: Vec<u64> = over.map(|(key, _)| *key).collect();
+        over.sort_unstable();
+        for key in over {
+            if let Some(open) = self.remove(key) {
+                open.all_bits().for_each(|bits| self.lost.insert(bits, ()));
+                self.give(open, End::Unanswered, sink);
+            }
+        }
+    }
+
     /// Ends everything that is under way.
     pub fn finish(&mut self, sink: &mut RpcSink<'_>) {
-        while let Some(key) = self.oldest.pop_front() {
+        while let Some(key) = self.line.pop_front() {
             if let Some(open) = self.remove(key) {
                 let end = if self.now > open.deadline {
                     End::Unanswered
@@ -184,7 +155,7 @@ impl Pairer {
                 self.give(open, end, sink);
             }
         }
-        let mut left: Vec<_> = self.callbacks.map.values().copied().collect();
+        let mut left: Vec<_> = self.callbacks.values().copied().collect();
         left.sort_unstable();
         for (since, server, client) in left {
             self.tally.lock_kept(since, self.now, server, client);
@@ -211,7 +182,7 @@ impl Pairer {
         let wire_len = seen.header.payload_length as usize;
         match open(seen.head, wire_len) {
             Ok(Opened::Encrypted(_)) if portal_use(portal) == PortalUse::Request => {
-                self.request(seen, portal, match_bits, None);
+                self.request(seen, portal, match_bits, None, sink);
                 Role::Encrypted
             }
             Ok(Opened::Encrypted(_)) => {
@@ -221,7 +192,7 @@ impl Pairer {
             Ok(Opened::Clear(message, _)) => match Body::of(&message) {
                 Some(body) if body.is_request() => {
                     let intent = intent_of(&message, &body);
-                    self.request(seen, portal, match_bits, Some((&message, &body)));
+                    self.request(seen, portal, match_bits, Some((&message, &body)), sink);
                     Role::Request(intent)
                 }
                 Some(body) => self.any_reply(seen, match_bits, offset, &message, &body, sink),
@@ -259,9 +230,7 @@ impl Pairer {
             return Role::Reply(intent);
         }
         if let Some(open) = known {
-            open.rpc.early += 1;
-            let more = Duration::from_secs(body.timeout().into());
-            open.deadline = open.deadline.max(after(seen.time, more));
+            open.early(body);
         }
         self.tally.early += 1;
         Role::Early
@@ -273,47 +242,85 @@ impl Pairer {
         portal: u32,
         xid: u64,
         known: Option<(&Message<'_>, &Body<'_>)>,
+        sink: &mut RpcSink<'_>,
     ) {
         let header = seen.header;
-        // Another client's request of the same number is another request.
+        let bits = bulk_bits(xid, known);
         let existing = self.find(xid, header.src_nid, header.dest_nid);
-        let existing = existing.and_then(|key| self.open.get_mut(&key));
-        if let Some(open) = existing.filter(|open| open.rpc.client == header.src_nid) {
-            open.again(seen, known.map(|(_, body)| *body));
+        let existing = existing.and_then(|key| Some((key, self.open.get_mut(&key)?)));
+        // Another client's request of the same number is another request.
+        let is_same = |open: &Open| open.rpc.client == header.src_nid && open.rpc.xid == xid;
+        if let Some((key, open)) = existing.filter(|(_, open)| is_same(open)) {
+            open.again(seen, known.map(|(_, body)| body));
+            let forgotten = open.take_bits(bits);
+            self.link(key, bits);
+            self.unlink(key, forgotten);
+            self.forget(sink);
             return;
         }
         if let Some((message, body)) = known {
             self.watch_locks(seen, message, body);
         }
-        let (bits, open) = self.opened(seen, portal, xid, known);
+        let open = self.opened(seen, portal, bits, known);
         let key = self.next;
         self.next += 1;
-        for bits in bits.all() {
-            self.by_bits.entry(bits).or_default().push(key);
-        }
+        self.link(key, bits);
         self.open.insert(key, open);
-        self.oldest.push_back(key);
+        self.line.push_back(key);
+        self.forget(sink);
+    }
+
+    /// Forgets the oldest RPCs if there are too many, or if they have too much.
+    fn forget(&mut self, sink: &mut RpcSink<'_>) {
+        if self.line.len() > 2 * OPEN_MAX {
+            self.line.retain(|key| self.open.contains_key(key));
+        }
+        while (self.open.len() > OPEN_MAX || self.by_bits.len().max(self.by_get.len()) > BITS_MAX)
+            && let Some(oldest) = self.line.pop_front()
+        {
+            if let Some(open) = self.remove(oldest) {
+                self.give(open, End::Forgotten, sink);
+            }
+        }
+    }
+
+    /// Notes bits under which messages of an RPC come.
+    fn link(&mut self, key: u64, bits: Bits) {
+        for bits in bits.all() {
+            let keys = self.by_bits.entry(bits).or_default();
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+
+    /// Forgets these bits of an RPC.
+    fn unlink(&mut self, key: u64, bits: impl IntoIterator<Item = u64>) {
+        for bits in bits {
+            if let Some(keys) = self.by_bits.get_mut(&bits) {
+                keys.retain(|other| *other != key);
+                if keys.is_empty() {
+                    self.by_bits.remove(&bits);
+                }
+            }
+        }
     }
 
     fn opened(
         &mut self,
         seen: &Seen<'_>,
         portal: u32,
-        xid: u64,
+        bits: Bits,
         known: Option<(&Message<'_>, &Body<'_>)>,
-    ) -> (Bits, Open) {
+    ) -> Open {
         let body = known.map(|(_, body)| body);
         let message = known.map(|(message, _)| message);
-        let bits = bulk_bits(xid, known);
-        let timeout = body.map_or(0, Body::timeout);
-        let allowed =
-            Duration::from_secs(timeout.into()).clamp(Duration::from_secs(1), SILENCE_MAX);
         let handle = body.map_or(0, Body::handle);
-        let named = connect_target(known).or_else(|| self.targets.map.get(&handle).cloned());
+        let named = connect_target(known).or_else(|| self.targets.get(handle).cloned());
         let job = self.job(body.map(Body::job));
         let rpc = Rpc {
             opc: body.map(Body::opc),
-            xid,
+            xid: bits.xid,
             client: seen.header.src_nid,
             server: seen.header.dest_nid,
             portal,
@@ -333,24 +340,10 @@ impl Pairer {
             early: 0,
             resends: u32::from(body.is_some_and(|body| body.flags() & flags::RESENT != 0)),
             is_replay: body.is_some_and(|body| body.flags() & flags::REPLAY != 0),
-            timeout,
+            timeout: body.map_or(0, Body::timeout),
             end: End::InFlight,
         };
-        let open = Open {
-            rpc,
-            bits,
-            places: vec![seen.place],
-            last_hop: seen.time,
-            replies: 0,
-            first_reply: None,
-            reply_place: 0,
-            parts_seen: 0,
-            takes_early: message.is_some_and(|message| message.flags() & 1 != 0),
-            intent: known.and_then(|(message, body)| intent_of(message, body)),
-            deadline: after(seen.time, allowed),
-            gets: Vec::new(),
-        };
-        (bits, open)
+        Open::new(rpc, bits, seen, known)
     }
 
     /// Returns the job as shared text: captures have few jobs and many RPCs.
@@ -379,10 +372,7 @@ impl Pairer {
     ) -> Option<u64> {
         let client = seen.header.dest_nid;
         let Some(key) = self.find(match_bits, client, seen.header.src_nid) else {
-            match self.closed.map.contains_key(&match_bits) {
-                true => self.tally.repeated_replies += 1,
-                false => self.tally.orphan_replies += 1,
-            }
+            self.reply_of_none(match_bits);
             return None;
         };
         let open = self.open.get_mut(&key)?;
@@ -393,13 +383,24 @@ impl Pairer {
         }
         let open = self.open.get(&key)?;
         // As many copies of the reply as of the request, on other connections, have passed.
-        if open.replies >= open.places.len()
+        if open.is_answered()
             && let Some(open) = self.remove(key)
         {
-            self.closed.insert(match_bits, ());
+            open.reply_bits()
+                .for_each(|bits| self.closed.insert(bits, ()));
             self.give(open, End::Answered, sink);
         }
         intent
+    }
+
+    fn reply_of_none(&mut self, bits: u64) {
+        if self.closed.get(bits).is_some() {
+            self.tally.repeated_replies += 1;
+        } else if self.lost.get(bits).is_some() {
+            self.tally.late_replies += 1;
+        } else {
+            self.tally.orphan_replies += 1;
+        }
     }
 
     /// A connect's reply names the handle of all later requests.
@@ -421,23 +422,32 @@ impl Pairer {
         let length = seen.header.payload_length.into();
         let key = self.find(bits, seen.header.dest_nid, seen.header.src_nid);
         match key.and_then(|key| self.open.get_mut(&key)) {
-            Some(open) => open.moved(bits, length),
-            None => self.tally.orphan_bulk += 1,
+            Some(open) => open.moved(open.part(bits), length),
+            None => self.bulk_of_none(bits),
         }
         Role::Bulk
     }
 
     fn bulk_get(&mut self, seen: &Seen<'_>, bits: u64, handle: Handle) -> Role {
         let key = self.find(bits, seen.header.dest_nid, seen.header.src_nid);
-        match key.and_then(|key| self.open.get_mut(&key).map(|open| (key, open))) {
-            Some((key, open)) if open.gets.len() < PARTS_MAX as usize => {
-                open.gets.push(handle);
-                self.by_get.insert(handle, key);
-            }
-            Some(_) => {}
-            None => self.tally.orphan_bulk += 1,
+        let Some((key, open)) = key.and_then(|key| Some((key, self.open.get_mut(&key)?))) else {
+            self.bulk_of_none(bits);
+            return Role::Bulk;
+        };
+        // A router shows it twice.
+        if self.by_get.insert(handle, key) != Some(key)
+            && let Some(oldest) = open.takes_get(handle, bits)
+        {
+            self.by_get.remove(&oldest);
         }
         Role::Bulk
+    }
+
+    fn bulk_of_none(&mut self, bits: u64) {
+        match self.closed.get(bits).or(self.lost.get(bits)) {
+            Some(()) => self.tally.late_bulk += 1,
+            None => self.tally.orphan_bulk += 1,
+        }
     }
 
     fn bulk_reply(&mut self, seen: &Seen<'_>, handle: Handle) -> Role {
@@ -445,10 +455,7 @@ impl Pairer {
             return Role::Other;
         };
         if let Some(open) = self.open.get_mut(key) {
-            let part = open.gets.iter().position(|get| *get == handle);
-            // A place in a list of at most 64.
-            let part = part.unwrap_or_default() as u64;
-            open.moved(open.bits.first + part, seen.header.payload_length.into());
+            open.replied_to_get(handle, seen.header.payload_length.into());
         }
         Role::Bulk
     }
@@ -469,34 +476,11 @@ impl Pairer {
         }
     }
 
-    fn expire(&mut self, sink: &mut RpcSink<'_>) {
-        while let Some(&key) = self.oldest.front() {
-            let end = match self.open.get(&key) {
-                None => None,
-                Some(_) if self.open.len() > OPEN_MAX => Some(End::Forgotten),
-                Some(open) if self.now > after(open.deadline, SILENCE_MAX) => Some(End::Unanswered),
-                Some(_) => return,
-            };
-            self.oldest.pop_front();
-            if let (Some(end), Some(open)) = (end, self.remove(key)) {
-                self.tally.forgotten += u64::from(end == End::Forgotten);
-                self.give(open, end, sink);
-            }
-        }
-    }
-
     fn remove(&mut self, key: u64) -> Option<Open> {
         let open = self.open.remove(&key)?;
-        for bits in open.bits.all() {
-            if let Some(keys) = self.by_bits.get_mut(&bits) {
-                keys.retain(|other| *other != key);
-                if keys.is_empty() {
-                    self.by_bits.remove(&bits);
-                }
-            }
-        }
-        for get in &open.gets {
-            self.by_get.remove(get);
+        self.unlink(key, open.all_bits());
+        for get in open.gets() {
+            self.by_get.remove(&get);
         }
         Some(open)
     }
@@ -523,81 +507,19 @@ impl Pairer {
                 .for_each(|cookie| self.callbacks.insert(cookie, ends));
             return;
         }
-        if self.callbacks.map.is_empty() {
+        if self.callbacks.is_empty() {
             return;
         }
-        let callbacks = &mut self.callbacks.map;
+        let callbacks = &mut self.callbacks;
         fields(message, None, &mut |field| {
             if field.part == "dlm_req" && field.name == "handle" {
                 let view = View::new(field.bytes, message.view().order());
-                view.u64(0).map(|cookie| callbacks.remove(&cookie));
+                view.u64(0)
+                    .into_iter()
+                    .for_each(|cookie| callbacks.remove(cookie));
             }
         });
-        self.callbacks
-            .order
-            .retain(|cookie| callbacks.contains_key(cookie));
     }
-}
-
-impl Open {
-    /// Takes the request once more: sent again, or on the other side of a router.
-    fn again(&mut self, seen: &Seen<'_>, body: Option<Body<'_>>) {
-        let is_resent = body.is_some_and(|body| body.flags() & flags::RESENT != 0);
-        if is_resent || self.places.contains(&seen.place) {
-            self.rpc.resends += 1;
-            return;
-        }
-        if self.places.len() < 8 {
-            self.places.push(seen.place);
-            self.last_hop = seen.time;
-        }
-    }
-
-    fn answered(&mut self, seen: &Seen<'_>, body: Option<&Body<'_>>) {
-        if self.replies > 0 && self.reply_place == seen.place {
-            return;
-        }
-        self.replies += 1;
-        self.reply_place = seen.place;
-        self.rpc.ended = Some(seen.time);
-        self.rpc.status = body.map(Body::status).or(self.rpc.status);
-        self.rpc.service_time = body.map(Body::service_time).or(self.rpc.service_time);
-        if self.first_reply.is_none() {
-            self.first_reply = Some(seen.time);
-            let passed = self.places.len() > 1;
-            let beyond = seen.time.saturating_since(self.last_hop);
-            self.rpc.beyond = passed.then_some(beyond);
-        }
-    }
-
-    /// Counts a message of bulk once, although a router shows it twice.
-    fn moved(&mut self, bits: u64, length: u64) {
-        let part = bits.saturating_sub(self.bits.first).min(PARTS_MAX - 1);
-        let mark = 1 << part;
-        if self.parts_seen & mark == 0 {
-            self.parts_seen |= mark;
-            self.rpc.bulk += length;
-            self.rpc.bulk_parts += 1;
-        }
-    }
-}
-
-/// Returns the bits of an RPC's bulk and reply.
-// [PTLRPC-4]
-fn bulk_bits(xid: u64, known: Option<(&Message<'_>, &Body<'_>)>) -> Bits {
-    let (mbits, parts) = known.map_or((0, 1), |(message, body)| {
-        let max_brw = match body.opc() {
-            opc::OST_READ | opc::OST_WRITE => message.buffer(2).and_then(|view| view.u32(16)),
-            _ => None,
-        };
-        let high = u64::from(max_brw.unwrap_or_default() >> 16);
-        // 0xffff: the data are inside the message.
-        let parts = if high < PARTS_MAX { high + 1 } else { 1 };
-        (body.mbits(), parts.next_power_of_two())
-    });
-    let last = if mbits == 0 { xid } else { mbits };
-    let first = last & !(parts - 1);
-    Bits { xid, first, last }
 }
 
 /// Returns the name that a connect asks for.

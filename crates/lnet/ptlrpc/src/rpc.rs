@@ -65,7 +65,7 @@ pub struct Rpc {
 pub enum End {
     /// With a final reply.
     Answered,
-    /// Without a reply within the time that the request gives the server.
+    /// Without a reply within the time that the request gives the server, and behind it the time for a resend.
     Unanswered,
     /// The capture ended before its time was over.
     InFlight,

@@ -10,8 +10,28 @@ use serde::Serialize;
 use crate::opcode::service_of;
 use crate::rpc::{End, Rpc, operation_name};
 
-/// The most rows; RPCs beyond them count in one row of the name [`OTHER`].
+/// The most rows. When there are more, those with the fewest RPCs become part of one row of the name [`OTHER`].
 pub const ROWS_MAX: usize = 4096;
+
+/// How many rows go at a time.
+const EVICTED: usize = ROWS_MAX / 4;
+
+/// The bounds of the counts of RPCs by their time, in microseconds. RPCs that take longer than the last are in no count.
+pub const TIME_BOUNDS: [u64; 13] = [
+    100,
+    300,
+    1_000,
+    3_000,
+    10_000,
+    30_000,
+    100_000,
+    300_000,
+    1_000_000,
+    3_000_000,
+    10_000_000,
+    30_000_000,
+    100_000_000,
+];
 
 /// The name of the row of everything that has no row of its own.
 pub const OTHER: &str = "other";
@@ -97,6 +117,9 @@ pub struct Figures {
     /// The microseconds that the answered RPCs took together.
     #[serde(skip)]
     pub micros: u64,
+    /// How many of them took no longer than a bound of [`TIME_BOUNDS`], and longer than the bound before.
+    #[serde(skip)]
+    pub by_time: [u64; TIME_BOUNDS.len()],
     #[serde(skip)]
     times: Option<Histogram<u32>>,
 }
@@ -112,21 +135,40 @@ impl Figures {
             bytes: 0,
             answered: 0,
             micros: 0,
+            by_time: [0; TIME_BOUNDS.len()],
             times,
         }
     }
 
-    fn add(&mut self, rpc: &Rpc) {
+    fn add(&mut self, sample: &Sample) {
         self.rpcs += 1;
-        self.errors += u64::from(rpc.status.is_some_and(|status| status < 0));
-        self.unanswered += u64::from(rpc.end == End::Unanswered);
-        self.bytes = self.bytes.saturating_add(rpc.bulk);
-        let Some(took) = rpc.took() else { return };
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.errors += u64::from(sample.is_error);
+        self.unanswered += u64::from(sample.is_unanswered);
+        self.bytes = self.bytes.saturating_add(sample.bytes);
+        let Some(micros) = sample.micros else { return };
         self.answered += 1;
         self.micros = self.micros.saturating_add(micros);
+        if let Some(count) = self.by_time.get_mut(sample.bound) {
+            *count += 1;
+        }
         if let Some(times) = &mut self.times {
             times.saturating_record(micros);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.rpcs += other.rpcs;
+        self.errors += other.errors;
+        self.unanswered += other.unanswered;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.answered += other.answered;
+        self.micros = self.micros.saturating_add(other.micros);
+        for (count, more) in self.by_time.iter_mut().zip(other.by_time) {
+            *count += more;
+        }
+        if let (Some(times), Some(more)) = (&mut self.times, &other.times) {
+            // Both have the same range.
+            let _added = times.add(more);
         }
     }
 
@@ -145,20 +187,72 @@ impl Figures {
     }
 }
 
+/// What an RPC adds to figures.
+struct Sample {
+    is_error: bool,
+    is_unanswered: bool,
+    bytes: u64,
+    micros: Option<u64>,
+    bound: usize,
+}
+
+impl Sample {
+    fn of(rpc: &Rpc) -> Self {
+        let took = rpc.took();
+        let micros = took.map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        let bound = micros.map_or(0, |micros| {
+            TIME_BOUNDS.partition_point(|bound| *bound < micros)
+        });
+        Self {
+            is_error: rpc.status.is_some_and(|status| status < 0),
+            is_unanswered: rpc.end == End::Unanswered,
+            bytes: rpc.bulk,
+            micros,
+            bound,
+        }
+    }
+}
+
 /// A table of RPCs.
+///
+/// The number of its rows is limited. A row with few RPCs makes room for a new one, so that what is busy has a row,
+/// whenever it begins; what a row had then counts in the row [`OTHER`], and the sum of all rows stays that of all RPCs.
 #[derive(Debug)]
 pub struct Summary {
     by: Vec<By>,
     rows: FxHashMap<Vec<Value>, Row>,
     /// The key of the last RPC, whose memory serves the next.
     key: Vec<Value>,
+    /// What has no row of its own, and its names.
+    rest: Figures,
+    rest_names: Vec<String>,
     total: Figures,
+    births: u64,
+    evicted: u64,
+    /// The most weight of a row that went. A new row has more, so that those that went last do not go again and again.
+    floor: u64,
 }
 
 #[derive(Debug)]
 struct Row {
     names: Vec<String>,
     figures: Figures,
+    /// The RPCs that decide which row stays: those of the row, and of those that it may have had before.
+    weight: u64,
+    born: u64,
+}
+
+/// A row with what decides whether it stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranked<'a> {
+    /// What the row is made by.
+    pub names: &'a [String],
+    /// Its figures.
+    pub figures: &'a Figures,
+    /// Its RPCs, where older ones count less ([`Summary::age`]).
+    pub weight: u64,
+    /// The number of the row: later rows have higher ones, also later rows of the same name.
+    pub born: u64,
 }
 
 impl Summary {
@@ -169,27 +263,70 @@ impl Summary {
             by: by.to_vec(),
             rows: FxHashMap::default(),
             key: Vec::new(),
+            rest: Figures::new(),
+            rest_names: vec![OTHER.to_owned(); by.len()],
             total: Figures::new(),
+            births: 0,
+            evicted: 0,
+            floor: 0,
         }
     }
 
     /// Counts an RPC.
     pub fn add(&mut self, rpc: &Rpc) {
-        self.total.add(rpc);
+        let sample = Sample::of(rpc);
+        self.total.add(&sample);
         self.key.clear();
         self.key.extend(self.by.iter().map(|by| by.of(rpc)));
-        if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&self.key) {
-            self.key.fill(Value::Other);
-        }
         if let Some(row) = self.rows.get_mut(&self.key) {
-            return row.figures.add(rpc);
+            row.weight += 1;
+            return row.figures.add(&sample);
         }
+        // A job may have the name of the rest.
+        if self.key.iter().all(|value| *value == Value::Other) {
+            return self.rest.add(&sample);
+        }
+        if self.rows.len() >= ROWS_MAX {
+            self.evict();
+        }
+        self.births += 1;
         let mut row = Row {
             names: self.key.iter().map(Value::text).collect(),
             figures: Figures::new(),
+            weight: self.floor + 1,
+            born: self.births,
         };
-        row.figures.add(rpc);
+        row.figures.add(&sample);
         self.rows.insert(self.key.clone(), row);
+    }
+
+    /// Makes room: the rows of the least weight, and of equal ones the oldest, become part of the rest.
+    fn evict(&mut self) {
+        let ranks = self.rows.values().map(|row| (row.weight, row.born));
+        let mut ranks: Vec<(u64, u64)> = ranks.collect();
+        if ranks.len() <= EVICTED {
+            return;
+        }
+        let (_, stays, _) = ranks.select_nth_unstable(EVICTED);
+        let stays = *stays;
+        let Self {
+            rows, rest, floor, ..
+        } = self;
+        rows.retain(|_, row| {
+            let is_kept = (row.weight, row.born) >= stays;
+            if !is_kept {
+                *floor = row.weight.max(*floor);
+                rest.merge(&row.figures);
+            }
+            is_kept
+        });
+        self.evicted += EVICTED as u64;
+    }
+
+    /// Halves the weight of what was so far, so that what is busy now has more.
+    pub fn age(&mut self) {
+        self.floor /= 2;
+        self.rows.values_mut().for_each(|row| row.weight /= 2);
     }
 
     /// Returns the columns that name a row.
@@ -198,18 +335,167 @@ impl Summary {
         &self.by
     }
 
-    /// Returns the rows, those with the most RPCs first, and of equal ones in the order of their names.
+    /// Returns the rows, those with the most RPCs first, and of equal ones in the order of their names; last the row
+    /// [`OTHER`] if it has RPCs.
     #[must_use]
     pub fn rows(&self) -> Vec<(&[String], &Figures)> {
         let rows = self.rows.values().map(|row| (&row.names[..], &row.figures));
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|(a, of_a), (b, of_b)| of_b.rpcs.cmp(&of_a.rpcs).then_with(|| a.cmp(b)));
+        let rest = (self.rest.rpcs > 0).then_some((&self.rest_names[..], &self.rest));
+        rows.extend(rest);
         rows
+    }
+
+    /// Returns the rows but for [`OTHER`], in no order.
+    pub fn ranked(&self) -> impl Iterator<Item = Ranked<'_>> {
+        self.rows.values().map(|row| Ranked {
+            names: &row.names,
+            figures: &row.figures,
+            weight: row.weight,
+            born: row.born,
+        })
+    }
+
+    /// Returns the number of the youngest row.
+    #[must_use]
+    pub const fn births(&self) -> u64 {
+        self.births
+    }
+
+    /// Returns how many rows made room for others, and count in the row [`OTHER`].
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// Returns the figures of all RPCs.
     #[must_use]
     pub const fn total(&self) -> &Figures {
         &self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lnet_types::Time;
+
+    use super::*;
+    use crate::security::Flavor;
+
+    fn rpc(job: &str) -> Rpc {
+        Rpc {
+            opc: Some(400),
+            xid: 128,
+            client: Nid::LOOPBACK,
+            server: Nid::LOOPBACK,
+            portal: 28,
+            target: None,
+            job: job.into(),
+            ids: None,
+            subject: String::new(),
+            flavor: Flavor(0),
+            started: Time::ZERO,
+            ended: Some(Time::from_nanos(300_000)),
+            beyond: None,
+            service_time: None,
+            status: Some(0),
+            asked: 0,
+            bulk: 10,
+            bulk_parts: 1,
+            early: 0,
+            resends: 0,
+            is_replay: false,
+            timeout: 30,
+            end: End::Answered,
+        }
+    }
+
+    fn of(table: &Summary, job: &str) -> Option<u64> {
+        let rows = table.rows();
+        let row = rows.iter().find(|(names, _)| names[0] == job);
+        row.map(|(_, figures)| figures.rpcs)
+    }
+
+    /// Checks that no RPC is missing, in any figure.
+    fn is_whole(table: &Summary) {
+        let (rows, total) = (table.rows(), table.total());
+        assert!(rows.len() <= ROWS_MAX + 1);
+        let sum = |part: fn(&Figures) -> u64| rows.iter().map(|(_, row)| part(row)).sum::<u64>();
+        assert_eq!(sum(|row| row.rpcs), total.rpcs);
+        assert_eq!(sum(|row| row.bytes), total.bytes);
+        assert_eq!(sum(|row| row.answered), total.answered);
+        assert_eq!(sum(|row| row.micros), total.micros);
+        assert_eq!(sum(|row| row.by_time[1]), total.by_time[1]);
+    }
+
+    #[test]
+    fn jobs_that_begin_late_and_are_busy_have_rows_whatever_came_before() {
+        let mut table = Summary::new(&[By::Job]);
+        for job in 0..ROWS_MAX {
+            (0..3).for_each(|_| table.add(&rpc(&format!("early.{job}"))));
+        }
+        assert_eq!((table.evicted(), table.rows().len()), (0, ROWS_MAX));
+        // Two jobs, and between them more jobs of one RPC than there are rows.
+        for round in 0..2 * ROWS_MAX {
+            table.add(&rpc("late"));
+            table.add(&rpc(&format!("once.{round}")));
+            table.add(&rpc("later"));
+        }
+        for job in ["late", "later"] {
+            assert_eq!(of(&table, job), Some(2 * ROWS_MAX as u64), "{job}");
+        }
+        assert!(
+            table.evicted() >= 2 * ROWS_MAX as u64,
+            "{}",
+            table.evicted()
+        );
+        is_whole(&table);
+        let rows = table.rows();
+        let (names, rest) = rows.last().unwrap();
+        assert_eq!(names[0], OTHER);
+        assert!(rest.rpcs >= table.evicted());
+    }
+
+    #[test]
+    fn job_that_was_busy_once_makes_room_in_time() {
+        let mut table = Summary::new(&[By::Job]);
+        (0..1000).for_each(|_| table.add(&rpc("old")));
+        (0..10).for_each(|_| table.age());
+        for job in 0..=ROWS_MAX {
+            (0..2).for_each(|_| table.add(&rpc(&format!("new.{job}"))));
+        }
+        assert_eq!(of(&table, "old"), None);
+        assert!(of(&table, OTHER) >= Some(1000));
+        is_whole(&table);
+    }
+
+    #[test]
+    fn job_of_the_name_of_the_rest_is_part_of_the_rest() {
+        let mut table = Summary::new(&[By::Job]);
+        table.add(&rpc(OTHER));
+        table.add(&rpc("a"));
+        assert_eq!(of(&table, OTHER), Some(1));
+        assert_eq!(table.ranked().count(), 1);
+        is_whole(&table);
+        let mut both = Summary::new(&[By::Client, By::Job]);
+        both.add(&rpc(OTHER));
+        assert_eq!(both.ranked().count(), 1);
+        is_whole(&both);
+    }
+
+    #[test]
+    fn bounds_of_times_are_within_their_counts() {
+        let mut table = Summary::new(&[By::Job]);
+        for micros in [0, 100, 101, 300, 100_000_000, 100_000_001] {
+            let ended = Some(Time::from_nanos(micros * 1000));
+            table.add(&Rpc { ended, ..rpc("a") });
+        }
+        let total = table.total();
+        assert_eq!(
+            (total.by_time[0], total.by_time[1], total.by_time[12]),
+            (2, 2, 1)
+        );
+        assert_eq!((total.by_time.iter().sum::<u64>(), total.answered), (5, 6));
     }
 }

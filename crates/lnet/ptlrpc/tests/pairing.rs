@@ -10,7 +10,7 @@ mod common;
 
 use std::time::Duration;
 
-use lnet_ptlrpc::{End, FindingKind, OPEN_MAX, Pairer, Role, Rpc, Seen};
+use lnet_ptlrpc::{End, FindingKind, OPEN_MAX, Pairer, RESEND_WAIT, Role, Rpc, Seen};
 use lnet_types::{Nid, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put, Reply};
 
@@ -68,6 +68,18 @@ impl World {
         self.pairer.finish(&mut |rpc| ended.push(rpc));
     }
 
+    /// Lets time pass without a message.
+    fn wait_until(&mut self, ms: u64) {
+        self.now = ms;
+        let ended = &mut self.ended;
+        self.pairer
+            .tick(Time::from_nanos(ms * 1_000_000), &mut |rpc| ended.push(rpc));
+    }
+
+    fn ends(&self) -> Vec<(u64, End)> {
+        self.ended.iter().map(|rpc| (rpc.xid, rpc.end)).collect()
+    }
+
     fn count(&self, kind: FindingKind) -> u64 {
         self.pairer.tally.count_of(kind)
     }
@@ -91,6 +103,37 @@ fn request(opc: u32, flags: u32, at: bool) -> Vec<u8> {
     let mut bytes = message(0, &[&head]);
     bytes[20] = u8::from(at);
     bytes
+}
+
+/// A write with one part of bulk that says its match bits.
+fn write(flags: u32, mbits: u64) -> Vec<u8> {
+    let mut bytes = request(4, flags, true);
+    bytes[40 + 120..40 + 128].copy_from_slice(&mbits.to_le_bytes());
+    bytes
+}
+
+fn early(opc: u32, timeout: u32) -> Vec<u8> {
+    let mut bytes = reply(opc, 0);
+    bytes[40 + 68..40 + 72].copy_from_slice(&timeout.to_le_bytes());
+    bytes
+}
+
+/// The milliseconds from a request until it counts as unanswered.
+fn patience(seconds: u64) -> u64 {
+    seconds * 1000 + RESEND_WAIT.as_millis() as u64
+}
+
+fn get(match_bits: u64, object: u64) -> Body {
+    Body::Get(Get {
+        return_wmd: Handle {
+            interface: 9,
+            object,
+        },
+        match_bits,
+        ptl_index: 8,
+        src_offset: 0,
+        sink_length: 4096,
+    })
 }
 
 fn reply(opc: u32, status: i32) -> Vec<u8> {
@@ -199,8 +242,7 @@ fn both_sides_of_a_router_are_one_rpc_with_the_time_beyond() {
 fn early_reply_gives_more_time_and_is_not_the_end() {
     let mut world = World::default();
     world.see(0, CLIENT, SERVER, put(6, 640, 0), &request(4, 0, true));
-    let mut early = reply(4, 0);
-    early[40 + 68] = 120;
+    let early = early(4, 120);
     assert_eq!(
         world.see(1, SERVER, CLIENT, put(4, 640, 0), &early),
         Role::Early
@@ -233,6 +275,171 @@ fn request_that_is_sent_again_is_a_resend() {
         ),
         (1, 0)
     );
+}
+
+// [PTLRPC-25]
+#[test]
+fn resend_with_new_match_bits_keeps_its_bulk_and_its_reply() {
+    let mut world = World::default();
+    world.see(0, CLIENT, SERVER, put(6, 640, 0), &write(0, 640));
+    world.see(1, SERVER, CLIENT, get(640, 1), &[]);
+    world.see(0, CLIENT, SERVER, put(6, 640, 0), &write(2, 1280));
+    world.see(1, SERVER, CLIENT, get(1280, 2), &[]);
+    for object in [1, 2] {
+        let dst_wmd = Handle {
+            interface: 9,
+            object,
+        };
+        let reply = Body::Reply(Reply { dst_wmd });
+        world.see(0, CLIENT, SERVER, reply, &[0; 4096]);
+    }
+    world.see(1, SERVER, CLIENT, put(4, 1280, 224), &reply(4, 0));
+    let [rpc] = &world.ended[..] else {
+        panic!("{:?}", world.ended);
+    };
+    assert_eq!((rpc.end, rpc.resends), (End::Answered, 1));
+    assert_eq!((rpc.bulk, rpc.bulk_parts), (4096, 1));
+    // What belongs to the first sending comes late.
+    world.see(1, SERVER, CLIENT, get(640, 3), &[]);
+    world.see(1, SERVER, CLIENT, put(4, 640, 224), &reply(4, 0));
+    world.finish();
+    let tally = &world.pairer.tally;
+    assert_eq!((tally.orphan_replies, tally.orphan_bulk), (0, 0));
+    assert_eq!((tally.repeated_replies, tally.late_bulk), (1, 1));
+    assert_eq!(world.count(FindingKind::NoReply), 0);
+}
+
+// [PTLRPC-25]
+#[test]
+fn resend_that_passes_a_router_is_one_resend() {
+    // The places of the first sending and of two resends, and how often the request was sent again.
+    let sendings: [([&[u64]; 3], u32); 5] = [
+        ([&[0], &[0, 2], &[]], 1),
+        ([&[0, 2], &[0, 2], &[0, 2]], 2),
+        ([&[0, 2], &[4, 6], &[]], 1),
+        ([&[0], &[4], &[]], 1),
+        ([&[0, 2], &[], &[]], 0),
+    ];
+    for is_marked in [true, false] {
+        for (places, resends) in sendings {
+            let mut world = World::default();
+            for (number, places) in places.into_iter().enumerate() {
+                let number = number as u64;
+                // Releases before 2.15 keep the match bits.
+                let mbits = if is_marked { 640 + 128 * number } else { 640 };
+                let ask = write(if number > 0 { 2 } else { 0 }, mbits);
+                for place in places {
+                    world.see(*place, CLIENT, SERVER, put(6, 640, 0), &ask);
+                }
+            }
+            let hops = places.into_iter().map(<[u64]>::len).max();
+            for place in [3, 1].into_iter().take(hops.unwrap_or_default()) {
+                assert_eq!(world.ended.len(), 0);
+                world.see(place, SERVER, CLIENT, put(4, 640, 224), &reply(4, 0));
+            }
+            let [rpc] = &world.ended[..] else {
+                panic!("{places:?}: {:?}", world.ended);
+            };
+            assert_eq!(rpc.resends, resends, "{places:?}");
+        }
+    }
+}
+
+#[test]
+fn first_sending_that_passes_behind_its_resend_is_no_resend() {
+    let mut world = World::default();
+    for (place, ask) in [
+        (0, write(0, 640)),
+        (0, write(2, 768)),
+        (2, write(0, 640)),
+        (2, write(2, 768)),
+    ] {
+        world.see(place, CLIENT, SERVER, put(6, 640, 0), &ask);
+    }
+    for place in [3, 1] {
+        world.see(place, SERVER, CLIENT, put(4, 768, 224), &reply(4, 0));
+    }
+    assert_eq!((world.ended.len(), world.ended[0].resends), (1, 1));
+}
+
+#[test]
+fn resends_for_ever_are_one_rpc_of_limited_memory() {
+    let mut world = World::default();
+    for number in 0..100_000 {
+        let ask = write(if number > 0 { 2 } else { 0 }, 640 + number * 128);
+        world.see(number % 50, CLIENT, SERVER, put(6, 640, 0), &ask);
+    }
+    // The first bits and those of the last resends are known.
+    for bits in [640, 640 + 99_999 * 128] {
+        let role = world.see(1, SERVER, CLIENT, get(bits, bits), &[]);
+        assert_eq!((role, world.pairer.tally.orphan_bulk), (Role::Bulk, 0));
+    }
+    world.see(1, SERVER, CLIENT, get(640 + 50_000 * 128, 7), &[]);
+    assert_eq!(world.pairer.tally.orphan_bulk, 1);
+    world.see(
+        1,
+        SERVER,
+        CLIENT,
+        put(4, 640 + 99_999 * 128, 224),
+        &reply(4, 0),
+    );
+    assert_eq!((world.ended.len(), world.ended[0].resends), (1, 99_999));
+}
+
+#[test]
+fn resend_has_time_of_its_own() {
+    let mut world = World::default();
+    world.see_at(1000, 0, (CLIENT, SERVER), put(6, 640, 0), &write(0, 640));
+    world.see_at(80_000, 0, (CLIENT, SERVER), put(6, 640, 0), &write(2, 768));
+    world.wait_until(80_000 + patience(30));
+    assert_eq!(world.ends(), []);
+    world.wait_until(81_001 + patience(30));
+    assert_eq!(world.ends(), [(640, End::Unanswered)]);
+}
+
+#[test]
+fn lost_request_counts_when_its_time_is_over_whatever_hangs_before_it() {
+    let mut world = World::default();
+    // The oldest has early replies: 600 s since it was sent.
+    world.see_at(1000, 0, (CLIENT, SERVER), put(6, 640, 0), &write(0, 640));
+    world.see_at(20_000, 1, (SERVER, CLIENT), put(4, 640, 0), &early(4, 600));
+    // The time in the network is beside the server's.
+    let mut ask = request(400, 0, false);
+    ask[40 + 72] = 5;
+    world.see_at(21_000, 0, (CLIENT, SERVER), put(28, 768, 0), &ask);
+    world.wait_until(21_000 + patience(35));
+    assert_eq!((world.ends(), world.pairer.outstanding()), (vec![], 2));
+    world.wait_until(22_001 + patience(35));
+    assert_eq!(world.ends(), [(768, End::Unanswered)]);
+    assert_eq!(world.pairer.outstanding(), 1);
+    world.wait_until(1000 + patience(600));
+    assert_eq!(world.pairer.outstanding(), 1);
+    world.wait_until(2001 + patience(600));
+    assert_eq!(
+        world.ends(),
+        [(768, End::Unanswered), (640, End::Unanswered)]
+    );
+    // What comes now is late, and belongs to no other RPC.
+    world.see(1, SERVER, CLIENT, put(4, 768, 0), &reply(400, 0));
+    world.see(1, SERVER, CLIENT, get(640, 1), &[]);
+    let tally = &world.pairer.tally;
+    assert_eq!((tally.late_replies, tally.orphan_replies), (1, 0));
+    assert_eq!((tally.late_bulk, tally.orphan_bulk), (1, 0));
+}
+
+#[test]
+fn time_of_a_connect_and_of_an_encrypted_request_is_no_time_in_the_network() {
+    let mut world = World::default();
+    let mut connect = request(8, 0, false);
+    connect[40 + 72] = 200;
+    world.see_at(1000, 0, (CLIENT, SERVER), put(28, 640, 0), &connect);
+    let private = message(0x3_0312, &[&[0; 36], &[1; 300]]);
+    world.see_at(1000, 0, (CLIENT, SERVER), put(28, 768, 0), &private);
+    world.wait_until(3000 + patience(30));
+    assert_eq!(world.ends(), [(640, End::Unanswered)]);
+    // An encrypted request does not say its time: it has the most that there is.
+    world.finish();
+    assert_eq!(world.ends()[1], (768, End::InFlight));
 }
 
 #[test]
@@ -272,17 +479,8 @@ fn bulk_of_several_messages_counts_each_once() {
             interface: 9,
             object: part,
         };
-        let get = Get {
-            return_wmd: handle,
-            match_bits: 640 + part,
-            ptl_index: 8,
-            src_offset: 0,
-            sink_length: 4096,
-        };
-        assert_eq!(
-            world.see(1, SERVER, CLIENT, Body::Get(get), &[]),
-            Role::Bulk
-        );
+        let role = world.see(1, SERVER, CLIENT, get(640 + part, part), &[]);
+        assert_eq!(role, Role::Bulk);
         for place in [0, 2] {
             let reply = Body::Reply(Reply { dst_wmd: handle });
             world.see(place, CLIENT, SERVER, reply, &[0; 4096]);
@@ -334,8 +532,7 @@ fn bulk_that_is_shorter_or_longer_than_announced_counts_as_it_came() {
 fn early_replies_for_ever_are_one_rpc_that_is_not_answered() {
     let mut world = World::default();
     world.see(0, CLIENT, SERVER, put(6, 640, 0), &request(4, 0, true));
-    let mut early = reply(4, 0);
-    early[40 + 68] = 120;
+    let early = early(4, 120);
     for _ in 0..100_000 {
         world.see(1, SERVER, CLIENT, put(4, 640, 0), &early);
     }
@@ -404,6 +601,19 @@ fn more_rpcs_than_fit_are_forgotten_and_counted() {
         "{}",
         world.pairer.tally.forgotten
     );
+}
+
+#[test]
+fn rpcs_with_many_messages_of_bulk_are_forgotten_sooner() {
+    let mut world = World::default();
+    let object = [&[0; 16][..], &[0, 0, 63, 0, 1, 0, 0, 0]].concat();
+    let ask = message(0, &[&body(4711, 4), &[0; 208], &object, &[0; 16]]);
+    for number in 1..=10_000 {
+        world.see_at(1, 0, (CLIENT, SERVER), put(6, 128 * number + 63, 0), &ask);
+    }
+    assert_eq!(world.pairer.outstanding(), OPEN_MAX * 8 / 64);
+    let forgotten = world.pairer.tally.forgotten as usize;
+    assert_eq!(forgotten, 10_000 - OPEN_MAX * 8 / 64);
 }
 
 #[test]

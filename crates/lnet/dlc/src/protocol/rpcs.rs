@@ -17,6 +17,8 @@ pub struct RpcNumbers {
     pub outstanding: u64,
     /// Messages that were not looked at, because too many came.
     pub missed: u64,
+    /// RPCs that were forgotten before their end, because too many were outstanding.
+    pub not_followed: u64,
     /// The same RPCs by client, target, operation and job.
     pub tables: Vec<RpcTable>,
     /// The answered RPCs that took longest in the last one to two minutes, the slowest first.
@@ -28,7 +30,8 @@ pub struct RpcNumbers {
 pub struct RpcTable {
     /// `client`, `target`, `operation` or `job`.
     pub by: String,
-    /// Those with the most RPCs first; at most 100, and one row `other` of all others.
+    /// Those with the most RPCs first; at most 100, and one row `other` of all others. A row that comes out of `other`
+    /// begins at 0, and one that becomes part of it adds what it has, so that no count of a row falls.
     pub rows: Vec<RpcRow>,
 }
 
@@ -50,9 +53,9 @@ pub struct RpcRow {
     pub answered: u64,
     /// The microseconds that the answered ones took together.
     pub micros: u64,
-    /// The microseconds within which 99 of 100 ended; unknown for the row `other`.
+    /// The microseconds within which 99 of 100 ended since the first one; unknown for the row `other`.
     pub micros_99: Option<u64>,
-    /// The most microseconds; unknown for the row `other`.
+    /// The most microseconds since the first one; unknown for the row `other`.
     pub micros_max: Option<u64>,
 }
 

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  node, under its lock: header and at most 1 KiB ──▶ a batch of limited length ──▶ a thread: pairs, counts
-//!                                                       └ full: missed                ├─▶ metrics, tables, the slowest
+//!                                                       └ full: missed  the clock ──▶ ├─▶ metrics, tables, the slowest
 //!                                                                                     └─▶ watchers
 //! ```
 
+mod board;
 mod metrics;
 mod queue;
 mod slowest;
@@ -16,19 +17,25 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use lnet_node::Node;
 use lnet_node::stack::{Shown, Watcher};
-use lnet_ptlrpc::{By, Pairer, PortalUse, Rpc, Seen, Summary, portal_use};
+use lnet_ptlrpc::{By, Pairer, PortalUse, Rpc, Seen, portal_use};
+use lnet_types::Time;
 use lnet_wire::{Body, Header};
 
-use self::queue::{Batch, Queue};
+use self::board::Board;
+use self::queue::{Batch, Queue, Waited};
 use self::slowest::Slowest;
 pub(crate) use self::view::RpcView;
 use self::watching::Watchers;
 
 /// The bytes of a message that are looked at: names and the job of every RPC are within.
 const HEAD_MAX: usize = 1024;
+
+/// The time in which half of what is known of who is busy is forgotten.
+const HALF_LIFE: Duration = Duration::from_secs(600);
 
 /// The RPCs that a node sees are counted for as long as this value exists.
 pub struct RpcCounts {
@@ -55,16 +62,18 @@ struct Shared {
 
 struct Counted {
     pairer: Pairer,
-    tables: [Summary; 4],
+    boards: [Board; 4],
     slowest: Slowest,
+    aged: Time,
 }
 
 impl Default for Counted {
     fn default() -> Self {
         Self {
             pairer: Pairer::default(),
-            tables: By::ALL.map(|by| Summary::new(&[by])),
+            boards: By::ALL.map(Board::new),
             slowest: Slowest::default(),
+            aged: Time::ZERO,
         }
     }
 }
@@ -123,9 +132,13 @@ impl RpcQueue {
         self.batch.len()
     }
 
-    fn count_to_the_end(mut self) {
-        while self.shared.queue.wait(&mut self.batch) {
-            self.shared.count(&self.batch);
+    fn count_to_the_end(mut self, clock: impl Fn() -> Time) {
+        loop {
+            match self.shared.queue.wait(&mut self.batch) {
+                Waited::Messages => self.shared.count(&self.batch),
+                Waited::Nothing => self.shared.let_pass(&clock),
+                Waited::End => return,
+            }
         }
     }
 }
@@ -139,9 +152,11 @@ impl RpcCounts {
     pub fn start(node: &Node) -> io::Result<Self> {
         let (watcher, queue) = RpcQueue::new();
         let shared = Arc::clone(&queue.shared);
+        let of_node = node.clone();
+        let clock = move || of_node.with_engine(|_, now| now);
         let thread = Builder::new()
             .name("lnet-rpcs".into())
-            .spawn(move || queue.count_to_the_end())?;
+            .spawn(move || queue.count_to_the_end(clock))?;
         node.with_engine(|engine, _| engine.watch_messages(Some(watcher)));
         Ok(Self {
             node: node.clone(),
@@ -204,29 +219,140 @@ impl Shared {
             self.taken.fetch_add(taken, Ordering::Relaxed);
         }
     }
+
+    /// Ends the RPCs whose time is over, where no message says what time it is. The clock takes the node's lock, so it is
+    /// asked only while there are RPCs that wait, and while the counts are not locked.
+    fn let_pass(&self, clock: &dyn Fn() -> Time) {
+        let counted = || self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted().pairer.outstanding() > 0 {
+            let now = clock();
+            counted().let_pass(now, &self.watchers);
+        }
+    }
 }
 
 impl Counted {
     fn take(&mut self, message: &Seen<'_>, watchers: &Watchers) {
+        self.age(message.time);
+        let (pairer, mut ended) = self.parts(message.time, watchers);
+        pairer.take(message, &mut ended);
+    }
+
+    fn let_pass(&mut self, now: Time, watchers: &Watchers) {
+        self.age(now);
+        let (pairer, mut ended) = self.parts(now, watchers);
+        pairer.tick(now, &mut ended);
+    }
+
+    /// Returns what pairs, and what counts the RPCs that end.
+    fn parts<'a>(
+        &'a mut self,
+        now: Time,
+        watchers: &'a Watchers,
+    ) -> (&'a mut Pairer, impl FnMut(Rpc) + 'a) {
         let Self {
             pairer,
-            tables,
+            boards,
             slowest,
+            ..
         } = self;
-        pairer.take(message, &mut |rpc: Rpc| {
-            tables.iter_mut().for_each(|table| table.add(&rpc));
-            slowest.add(&rpc, message.time);
+        let ended = move |rpc: Rpc| {
+            boards.iter_mut().for_each(|board| board.add(&rpc));
+            slowest.add(&rpc, now);
             watchers.tell(&rpc);
-        });
+        };
+        (pairer, ended)
+    }
+
+    fn age(&mut self, now: Time) {
+        if now.saturating_since(self.aged) >= HALF_LIFE {
+            self.aged = now;
+            self.boards.iter_mut().for_each(Board::age);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lnet_ptlrpc::{End, Flavor};
-    use lnet_types::{LndType, Net, Nid, Time};
+    use lnet_ptlrpc::client::{Exchange, Export, Limits, Service, Start, Step};
+    use lnet_ptlrpc::{End, Flavor, OPEN_MAX, RESEND_WAIT};
+    use lnet_types::{LndType, Net, Nid};
+    use lnet_wire::{Handle, Put};
 
     use super::*;
+
+    /// Shows a connect of its own number to a node.
+    fn show_connect(feed: &mut dyn Watcher, number: u64) {
+        let start = Start {
+            first_xid: 128 * (number + 1),
+            limits: Limits::within(Duration::from_secs(60)),
+            now: Time::ZERO,
+        };
+        let uuid = "00000000-0000-4000-8000-000000000001".to_owned();
+        let export = Export::new(Service::Ost, "fs1-OST0000_UUID", uuid, 7);
+        let Step::Send(request) = Exchange::knock(export, start).step(Time::ZERO) else {
+            panic!("it does not begin");
+        };
+        let header = Header {
+            dest_nid: Nid::LOOPBACK,
+            src_nid: Nid::LOOPBACK,
+            dest_pid: 12345,
+            src_pid: 12345,
+            payload_length: request.bytes.len() as u32,
+            body: Body::Put(Put {
+                ack_wmd: Handle::NONE,
+                match_bits: request.match_bits,
+                hdr_data: 0,
+                ptl_index: request.portal,
+                offset: 0,
+            }),
+        };
+        feed.take(Shown {
+            ni: None,
+            header: &header,
+            head: &request.bytes,
+            time: Time::ZERO,
+        });
+    }
+
+    #[test]
+    fn lost_request_counts_though_no_further_message_comes() {
+        let (mut feed, queue) = RpcQueue::new();
+        let shared = Arc::clone(&queue.shared);
+        let watch = shared.watchers.add(Default::default());
+        show_connect(&mut *feed, 0);
+        let late = Time::ZERO + RESEND_WAIT + Duration::from_secs(3600);
+        let thread = std::thread::spawn(move || queue.count_to_the_end(|| late));
+        let line = "finerail_rpc_operation_unanswered_total{operation=\"OST_CONNECT\"} 1\n";
+        testkit::eventually("the request is lost", || shared.metrics().contains(line));
+        assert!(shared.metrics().contains("finerail_rpc_outstanding 0\n"));
+        assert_eq!(watch.page(Duration::ZERO).len(), 1);
+        drop(feed);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn rpcs_beyond_the_limit_are_shown() {
+        let (mut feed, mut queue) = RpcQueue::new();
+        for number in 0..OPEN_MAX as u64 + 7 {
+            show_connect(&mut *feed, number);
+            if number.is_multiple_of(1 << 13) {
+                queue.count_now();
+            }
+        }
+        queue.count_now();
+        let text = queue.shared.metrics();
+        for line in [
+            "not_followed_total 7\n",
+            "outstanding 65536\n",
+            "missed_total 0\n",
+        ] {
+            assert!(
+                text.contains(&format!("finerail_rpc_{line}")),
+                "{line} in {text}"
+            );
+        }
+    }
 
     /// An RPC of a client.
     pub(super) fn rpc(client: u32) -> Rpc {

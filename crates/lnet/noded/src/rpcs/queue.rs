@@ -18,8 +18,22 @@ pub(super) const BATCH_MAX: usize = 1 << 14;
 /// How long the thread lets a batch grow.
 const REST: Duration = Duration::from_millis(5);
 
+/// How long the thread waits for a message before it looks for what else there is to do.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+
 /// The place of messages that this node sends; those that arrive have the number of their interface.
 const OWN: u64 = u64::MAX;
+
+/// What a wait for messages ended with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// Messages.
+    Messages,
+    /// Nothing came.
+    Nothing,
+    /// The queue is empty, and has ended.
+    End,
+}
 
 #[derive(Default)]
 pub(super) struct Queue {
@@ -73,16 +87,25 @@ impl Queue {
         self.news.notify_one();
     }
 
-    /// Waits for messages, and a little longer for more. Returns false at the end of the queue.
-    pub(super) fn wait(&self, batch: &mut Batch) -> bool {
+    /// Waits for messages, and a little longer for more; for a second if there are none.
+    pub(super) fn wait(&self, batch: &mut Batch) -> Waited {
         let is_idle = |state: &mut State| state.batch.messages.is_empty() && !state.is_over;
-        let state = self.news.wait_while(self.lock(), is_idle);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let waited = self.news.wait_timeout_while(self.lock(), IDLE_MAX, is_idle);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.batch.messages.is_empty() {
+            let is_over = state.is_over;
+            return if is_over {
+                Waited::End
+            } else {
+                Waited::Nothing
+            };
+        }
         let rested = self
             .news
             .wait_timeout_while(state, REST, |state| !state.is_over);
         drop(rested);
-        self.take(batch)
+        self.take(batch);
+        Waited::Messages
     }
 
     /// Takes the messages of now. Returns false if there are none.
@@ -161,7 +184,7 @@ mod tests {
         let pushed = (0..most + 7).filter(|number| push(&queue, *number)).count();
         assert_eq!(pushed, BATCH_MAX);
         let mut batch = Batch::default();
-        assert!(queue.wait(&mut batch));
+        assert_eq!(queue.wait(&mut batch), Waited::Messages);
         assert_eq!(batch.len(), BATCH_MAX);
         for (number, seen) in batch.iter().enumerate() {
             let number = number as u64;
@@ -185,7 +208,7 @@ mod tests {
         push(&queue, 1);
         queue.end();
         let mut batch = Batch::default();
-        assert!(queue.wait(&mut batch));
-        assert!(!queue.wait(&mut batch));
+        assert_eq!(queue.wait(&mut batch), Waited::Messages);
+        assert_eq!(queue.wait(&mut batch), Waited::End);
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use lnet_config::PeerConfig;
 use lnet_node::{Node, NodeOptions};
-use lnet_noded::{MetricsEndpoint, MetricsOptions, metrics};
+use lnet_noded::{MetricsEndpoint, MetricsOptions, RpcCounts, metrics};
 use lnet_types::{Net, Nid};
 
 use common::{PATIENCE, nid};
@@ -375,9 +375,12 @@ fn names_in(text: &str) -> BTreeSet<String> {
 fn the_dashboard_and_the_rules_use_only_names_that_exist() {
     let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let options = MetricsOptions::at_port(0);
-    let exported = Exposition::parse(&metrics(&node, &options))
+    let mut exported = Exposition::parse(&metrics(&node, &options))
         .unwrap()
         .names();
+    let of_rpcs = RpcCounts::start(&node).unwrap().metrics()();
+    let of_rpcs = Exposition::parse(&format!("{of_rpcs}# EOF\n")).unwrap();
+    exported.extend(of_rpcs.names());
     let contrib = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../contrib");
     for file in ["grafana-dashboard.json", "prometheus-rules.yaml"] {
         let used = names_in(&fs::read_to_string(contrib.join(file)).unwrap());
