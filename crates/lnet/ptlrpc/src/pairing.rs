@@ -41,6 +41,10 @@ const PARTS_MAX: u64 = 64;
 /// How long an RPC without a reply stays open, whatever its timeout: 2.12 and later give a server no more.
 const SILENCE_MAX: Duration = Duration::from_secs(1200);
 
+/// How long the holder of a lock may write back what it has before it gives the lock up. A capture that ends sooner says
+/// nothing about the holder.
+const LOCK_GRACE: Duration = Duration::from_secs(6);
+
 /// One LNet message of a capture, or of a node that forwards it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -186,7 +190,8 @@ impl Pairer {
         }
         let mut left: Vec<_> = self.callbacks.map.values().copied().collect();
         left.sort_unstable();
-        for (since, server, client) in left {
+        let is_late = |since: Time| self.now.saturating_since(since) > LOCK_GRACE;
+        for (since, server, client) in left.into_iter().filter(|(since, ..)| is_late(*since)) {
             self.tally.lock_kept(since, self.now, server, client);
         }
     }

@@ -96,8 +96,10 @@ impl<'a> Gathering<'a> {
             self.say(&format!("ending a connection of an earlier run on {nid}"));
             let mut exchange = None;
             let way = self.endpoint.way(nid);
-            if !matches!(way, Way::NoNet | Way::Untested)
-                && self.endpoint.ping(nid, 1) == Answer::Yes
+            if !matches!(
+                way,
+                Way::NoNet | Way::NoDevice { .. } | Way::Unexamined { .. }
+            ) && self.endpoint.ping(nid, 1) == Answer::Yes
             {
                 exchange = Some(Exchange::end(
                     record.export.clone(),
@@ -303,7 +305,9 @@ impl<'a> Gathering<'a> {
             Err(_) => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) if nid.net().lnd.name().is_none() => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) => match self.endpoint.way(nid) {
-                way @ (Way::NoNet | Way::Untested) => (way, Answer::NotAsked),
+                way @ (Way::NoNet | Way::NoDevice { .. } | Way::Unexamined { .. }) => {
+                    (way, Answer::NotAsked)
+                }
                 way if self.endpoint.is_own(nid) => (way, Answer::NotAsked),
                 way if self.is_stopped() => (way, Answer::NotAsked),
                 way => (way, self.endpoint.ping(nid, turns)),
