@@ -14,6 +14,8 @@ mod common;
 mod world;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lnet_ptlrpc::client::Service;
@@ -23,7 +25,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use common::lustre::{LustreNode, log_of, nid};
-use common::process::{Ended, Process, run};
+use common::process::{Ended, Process, on_a_terminal, run};
 use common::site::{Site, yaml};
 use common::{eventually, finerail};
 use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect};
@@ -579,29 +581,97 @@ fn servers_behind_a_router_are_reached_through_it() {
     drop(router.stop());
 }
 
+/// The nodes with object targets, and the NIDs of each.
+const NODES: usize = 50;
+const RAILS: usize = 4;
+
+/// Starts 2,000 targets on 200 NIDs. Returns the names of the targets with the NIDs of their nodes, and the nodes.
+fn many_nodes(port: u16) -> (Vec<(String, Vec<String>)>, Vec<LustreNode>) {
+    let mut all = Vec::new();
+    let mut nodes = Vec::new();
+    for node in 0..NODES {
+        let rails = 1..=RAILS;
+        let nids: Vec<String> = rails
+            .map(|rail| format!("127.1.{node}.{rail}@tcp"))
+            .collect();
+        let names = (0..2000 / NODES).map(|at| format!("fs1-OST{:04x}", at * NODES + node));
+        let names: Vec<String> = names.collect();
+        let served = names
+            .iter()
+            .map(|name| Served::new(Service::Ost, &format!("{name}_UUID")));
+        let texts: Vec<&str> = nids.iter().map(String::as_str).collect();
+        nodes.push(LustreNode::start(port, &texts, served.collect()));
+        all.extend(names.into_iter().map(|name| (name, nids.clone())));
+    }
+    (all, nodes)
+}
+
 #[test]
-fn two_thousand_targets_are_in_the_table() {
+fn two_thousand_targets_are_asked_few_at_a_time_and_a_terminal_shows_how_far() {
+    if !testkit::require("script") {
+        return;
+    }
     let site = Site::new();
-    let names: Vec<String> = (0..2000)
-        .map(|index| format!("fs1-OST{index:04x}"))
-        .collect();
-    let nodes: &[&[&str]] = &[&[OSS], &[SPARE]];
-    let mut targets: Vec<(&str, &[&[&str]])> = vec![(MDT0, &[&[MGS]])];
-    targets.extend(names.iter().map(|name| (name.as_str(), nodes)));
-    let world = World::with(|world| world.log = log_of(&targets));
-    let running = world.start(&site);
+    let (targets, nodes) = many_nodes(site.port);
+    let mut log = log_of(&[(MDT0, &[&[MGS]])]);
+    for (name, nids) in &targets {
+        let node: Vec<(u64, &str)> = nids.iter().map(|text| nid(text)).collect();
+        log.target(name, &[&node]);
+    }
+    let world = World::with(|world| {
+        world.log = log;
+        world.down = BTreeSet::from([OSS, SPARE]);
+    });
+    let mgs = world.start(&site);
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for node in &nodes {
+        let (open, most) = (Arc::clone(&open), Arc::clone(&most));
+        let hook = move |asked| match asked {
+            opc::OST_CONNECT => {
+                most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            }
+            opc::OST_DISCONNECT => {
+                open.fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {}
+        };
+        *node.before_answer.lock().unwrap() = Some(Box::new(hook));
+    }
     let (port, state) = (site.port.to_string(), site.path("state"));
     let source = format!("{MGS}:/fs1");
-    let ended = run(finerail(words(
+    let words = words(
         &port,
         state.to_str().unwrap(),
-        AMPLE,
-        &[&source],
-    )))
-    .expect_code(0);
-    assert!(ended.out.contains("all 2001 targets"), "{}", ended.out);
-    assert!(names.iter().all(|name| ended.out.contains(name.as_str())));
-    drop(running);
+        "400",
+        &["--targets", &source],
+    );
+    let ended = on_a_terminal(&finerail(words)).wait_within(Duration::from_secs(400));
+    let screen = ended.expect_code(0).out;
+    for part in [
+        "all 2001 targets serve",
+        "128 of 201 NIDs asked ...",
+        "asking 2001 targets, 4 at a time ...",
+        "\n1024 of 2001 targets asked ...",
+        "\n1984 of 2001 targets asked ...",
+    ] {
+        assert!(screen.contains(part), "no '{part}' in {screen}");
+    }
+    assert!(
+        targets
+            .iter()
+            .all(|(name, _)| screen.contains(name.as_str()))
+    );
+    for node in nodes.iter().chain(&mgs) {
+        node.expect_no_harm("2,000 targets");
+        assert_eq!(node.server.lock().unwrap().connected(), []);
+    }
+    for node in &nodes {
+        let asked = node.server.lock().unwrap().asked.clone();
+        let connects = asked.iter().filter(|opc| **opc == opc::OST_CONNECT);
+        assert_eq!(connects.count(), 2000 / NODES);
+    }
+    let most = most.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&most), "{most} at a time");
 }
 
 #[test]

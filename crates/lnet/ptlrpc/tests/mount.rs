@@ -194,7 +194,7 @@ fn a_machine_is_not_said_to_mount_what_could_not_be_tried_from_it() {
         check(&facts)
     };
     let of_target = |name: &str, nodes: Vec<Vec<Reach>>, now: Vec<Reach>| {
-        let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+        let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.2@tcp", Answer::Yes)]);
         let mut other = target(name, Vec::new());
         (other.nodes, other.now) = (nodes, now);
         if name == mdt.name {

@@ -1,6 +1,6 @@
 //! What is known from captures, and what from reading only: by field, by buffer, and by what a value says.
 
-use super::{Evidence, Field, Layout, Tail, common, ldlm, mds, ost};
+use super::{Evidence, Field, Layout, common, ldlm, mds, ost};
 use crate::body::Body;
 use crate::opcode::opc;
 
@@ -91,15 +91,12 @@ pub fn known_fields() -> impl Iterator<Item = (&'static str, &'static str, Evide
         .map(|(name, evidence)| ("header", *name, *evidence));
     let specs = LAYOUTS.iter().flat_map(|layout| {
         let specs = layout.specs.iter();
-        specs.map(|spec| (layout.name, spec.name, layout.evidence_of(spec)))
-    });
-    let tails = LAYOUTS.iter().filter_map(|layout| match layout.tail {
-        Tail::Nothing => None,
-        Tail::Handles => Some((layout.name, "handle", layout.tail_evidence())),
-        Tail::Text => Some((layout.name, "name", layout.tail_evidence())),
+        let specs = specs.map(|spec| (layout.name, spec.name, layout.evidence_of(spec)));
+        let tail = layout.tail.name();
+        specs.chain(tail.map(|name| (layout.name, name, layout.tail_evidence())))
     });
     let buffers = BUFFERS.iter().map(|name| ("buffer", *name, Evidence::Live));
-    header.chain(specs).chain(tails).chain(buffers)
+    header.chain(specs).chain(buffers)
 }
 
 /// Something that no capture has, and how it is recognised.

@@ -46,6 +46,16 @@ pub(crate) enum Tail {
     Text,
 }
 
+impl Tail {
+    const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Handles => Some("handle"),
+            Self::Text => Some("name"),
+        }
+    }
+}
+
 /// A field of a structure.
 #[derive(Debug)]
 pub(crate) struct Spec {
