@@ -92,6 +92,13 @@ fn what_is_only_on_an_o2ib_net_is_not_said_to_mount_without_a_device_there() {
         &World::log_is(ost).run("o2ib").expect_code(1),
         "target-no-device",
     );
+    // Also from an address that was chosen.
+    let chosen = |w: &mut World| {
+        w.source = "127.0.0.2@o2ib:/fs1".to_owned();
+        w.more = vec!["--source-address", "127.0.0.1"];
+    };
+    let ended = World::with(chosen).run("o2ib").expect_code(1);
+    assert!(ended.out.contains("RDMA") && !ended.out.contains("no interface"), "{}", ended.out);
     // A server that has an address there beside the one that answers is none the worse.
     let both: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&[OSS, "127.0.0.3@o2ib"]])];
     World::log_is(both).run("o2ib").expect_code(0);

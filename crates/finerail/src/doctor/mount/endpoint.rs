@@ -23,7 +23,7 @@ use nix::errno::Errno;
 use super::MountArgs;
 use super::source::Source;
 use crate::common::{complaint, read_config};
-use crate::ping::{endpoint_address, is_here, spare_kernel_node};
+use crate::ping::{endpoint_address, has_kernel_node, is_here};
 use crate::rdma::has_device;
 
 /// The node.
@@ -94,8 +94,10 @@ impl Endpoint {
         };
         let of_mgs = source.nodes.iter().flatten();
         for nid in of_mgs.filter(|nid| this.config.is_none() && nid.net().lnd == LndType::TCP) {
-            this.add_interface(*nid)?;
-            this.nets().insert(nid.net(), None);
+            if !this.nets().contains_key(&nid.net()) {
+                this.add_interface(*nid)?;
+                this.nets().insert(nid.net(), None);
+            }
         }
         Ok(this)
     }
@@ -149,8 +151,11 @@ impl Endpoint {
             return Err(unexamined(why.to_owned()));
         }
         if nid.net().lnd == LndType::O2IB {
-            let source = self.source.map(|source| Nid::from_ip(nid.net(), source));
-            spare_kernel_node(nid, source).map_err(|error| unexamined(format!("{error:#}")))?;
+            if self.source.is_none() && has_kernel_node() {
+                let why = "the kernel module ko2iblnd runs here, and its peers would take the check at its address for a \
+                           restart: give an address without a node (--source-address)";
+                return Err(unexamined(why.to_owned()));
+            }
             if !has_device() {
                 return Err(Way::NoDevice {
                     why: "this machine has no RDMA device (`rdma link` lists them)".to_owned(),
