@@ -335,9 +335,14 @@ pub(crate) fn endpoint_nid(target: Nid, source: Option<Nid>, port: u16) -> anyho
     }
 }
 
+/// Returns whether the kernel may have a node on o2ib networks.
+pub(crate) fn has_kernel_node() -> bool {
+    Path::new(KERNEL_MODULE).exists()
+}
+
 /// Refuses to dial over RDMA from an address that the kernel's node may have, unless the user named the address.
 pub(crate) fn spare_kernel_node(target: Nid, source: Option<Nid>) -> anyhow::Result<()> {
-    let may_be_its = source.is_none() && Path::new(KERNEL_MODULE).exists();
+    let may_be_its = source.is_none() && has_kernel_node();
     if may_be_its && target.net().lnd == LndType::O2IB {
         bail!(
             "the kernel module ko2iblnd runs here, and its peers would take an endpoint at its address for a restart and \

@@ -14,6 +14,9 @@ mod common;
 mod world;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use lnet_ptlrpc::client::Service;
 use lnet_ptlrpc::opc;
@@ -22,7 +25,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use common::lustre::{LustreNode, log_of, nid};
-use common::process::{Ended, Process, run};
+use common::process::{Ended, Process, on_a_terminal, run};
 use common::site::{Site, yaml};
 use common::{eventually, finerail};
 use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect};
@@ -55,12 +58,65 @@ fn healthy_site_has_no_finding() {
     }
 }
 
+/// A machine of these tests has no RDMA device under the address 127.0.0.1. One that has devices elsewhere may lack the
+/// libraries; one with a kernel's node is not disturbed.
 #[test]
-fn target_on_a_net_that_cannot_be_tried_from_here_is_named_and_no_finding() {
-    let log: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&["127.0.0.3@o2ib"]])];
-    let ended = World::log_is(log).run("o2ib").expect_code(0);
-    let named = "1 of 2 targets, such as fs1-OST0000, are only on nets that cannot be tried from here; the others serve";
-    assert!(ended.out.contains(named), "{}", ended.out);
+fn what_is_only_on_an_o2ib_net_is_not_said_to_mount_without_a_device_there() {
+    let is_spared = std::path::Path::new("/sys/module/ko2iblnd").exists();
+    let expected = |kind: &'static str| if is_spared { "not-examined" } else { kind };
+    let named = |ended: &Ended, kind: &str| {
+        let text = &ended.out;
+        let first: Vec<&str> = text.lines().take(3).collect();
+        assert!(
+            first[0].contains(&format!("[{}]", expected(kind))),
+            "{text}"
+        );
+        assert!(
+            first[1].contains("RDMA") || first[1].contains("ko2iblnd"),
+            "{text}"
+        );
+        assert!(!first[0].contains("no interface"), "{text}");
+    };
+    let mgs = World::with(|w| w.source = "127.0.0.2@o2ib:/fs1".to_owned());
+    named(&mgs.run("o2ib").expect_code(1), "mgs-no-device");
+    let mdt: &[(&str, &[&[&str]])] = &[(MDT0, &[&["127.0.0.2@o2ib"]]), (OST0, &[&[OSS]])];
+    let ended = World::log_is(mdt).run("o2ib").expect_code(1);
+    named(&ended, "target-no-device");
+    assert!(
+        !ended.out.contains("this machine can mount it"),
+        "{}",
+        ended.out
+    );
+    let ost: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&["127.0.0.3@o2ib"]])];
+    named(
+        &World::log_is(ost).run("o2ib").expect_code(1),
+        "target-no-device",
+    );
+    // Also from an address that was chosen.
+    let chosen = |w: &mut World| {
+        w.source = "127.0.0.2@o2ib:/fs1".to_owned();
+        w.more = vec!["--source-address", "127.0.0.1"];
+    };
+    let ended = World::with(chosen).run("o2ib").expect_code(1);
+    assert!(ended.out.contains("RDMA") && !ended.out.contains("no interface"), "{}", ended.out);
+    // A server that has an address there beside the one that answers is none the worse.
+    let both: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&[OSS, "127.0.0.3@o2ib"]])];
+    World::log_is(both).run("o2ib").expect_code(0);
+}
+
+#[test]
+fn what_is_only_on_a_net_of_another_kind_is_not_examined() {
+    let log: &[(&str, &[&[&str]])] = &[(MDT0, &[&["15@gni"]]), (OST0, &[&[OSS]])];
+    let ended = World::log_is(log).run("gni").expect_code(1);
+    let first = "fs1: whether this machine can mount it is not known yet: fs1-MDT0000 is on a net on which this check";
+    assert!(ended.out.starts_with(first), "{}", ended.out);
+    assert!(
+        ended.out.contains("seen: 15@gni: only tcp and o2ib nets"),
+        "{}",
+        ended.out
+    );
+    let mgs = World::with(|w| w.source = "15@gni:/fs1".to_owned());
+    expect("not-examined", mgs);
 }
 
 #[test]
@@ -114,10 +170,6 @@ fn troubles_of_the_way_to_the_mgs_are_named() {
     expect(
         "mgs-no-net",
         World::with(|w| w.config = Some("127.0.0.1@tcp9")),
-    );
-    expect(
-        "mgs-no-net",
-        World::with(|w| w.source = "127.0.0.2@o2ib:/fs1".to_owned()),
     );
     expect(
         "mgs-on-failover",
@@ -195,6 +247,8 @@ fn an_mgs_that_goes_silent_behind_its_connect_is_called_late() {
             (opc::LLOG_NEXT_BLOCK, Trouble::Silence),
             (opc::LLOG_NEXT_BLOCK, Trouble::EarlyForever),
             (opc::MGS_CONFIG_READ, Trouble::Silence),
+            // Longer than the check waits, twice.
+            (opc::LLOG_NEXT_BLOCK, Trouble::Slow(Duration::from_secs(60))),
         ],
         |(opc, trouble)| {
             let mut world = World::mgs_does(opc, trouble);
@@ -202,6 +256,17 @@ fn an_mgs_that_goes_silent_behind_its_connect_is_called_late() {
             expect("mgs-late", world);
         },
     );
+}
+
+#[test]
+fn servers_that_are_slow_and_in_time_are_no_finding() {
+    let slow = (0, Trouble::Slow(Duration::from_millis(300)));
+    let world = World::with(|w| {
+        w.mgs.troubles.push(slow);
+        w.mdt.troubles.push(slow);
+        w.ost.troubles.push(slow);
+    });
+    world.run("slow").expect_code(0);
 }
 
 #[test]
@@ -379,6 +444,7 @@ fn what_a_target_answers_is_named() {
         ("target-garbage", opc::OST_CONNECT, Trouble::Text),
         ("target-garbage", opc::OBD_PING, Trouble::Lengths),
         ("target-recovering", opc::OST_STATFS, Trouble::Status(-11)),
+        ("target-recovering", 0, Trouble::Recovery),
         ("target-full", opc::OST_STATFS, Trouble::State(0x20)),
         ("target-frozen", opc::OST_STATFS, Trouble::State(2)),
     ] {
@@ -522,29 +588,97 @@ fn servers_behind_a_router_are_reached_through_it() {
     drop(router.stop());
 }
 
+/// The nodes with object targets, and the NIDs of each.
+const NODES: usize = 50;
+const RAILS: usize = 4;
+
+/// Starts 2,000 targets on 200 NIDs. Returns the names of the targets with the NIDs of their nodes, and the nodes.
+fn many_nodes(port: u16) -> (Vec<(String, Vec<String>)>, Vec<LustreNode>) {
+    let mut all = Vec::new();
+    let mut nodes = Vec::new();
+    for node in 0..NODES {
+        let rails = 1..=RAILS;
+        let nids: Vec<String> = rails
+            .map(|rail| format!("127.1.{node}.{rail}@tcp"))
+            .collect();
+        let names = (0..2000 / NODES).map(|at| format!("fs1-OST{:04x}", at * NODES + node));
+        let names: Vec<String> = names.collect();
+        let served = names
+            .iter()
+            .map(|name| Served::new(Service::Ost, &format!("{name}_UUID")));
+        let texts: Vec<&str> = nids.iter().map(String::as_str).collect();
+        nodes.push(LustreNode::start(port, &texts, served.collect()));
+        all.extend(names.into_iter().map(|name| (name, nids.clone())));
+    }
+    (all, nodes)
+}
+
 #[test]
-fn two_thousand_targets_are_in_the_table() {
+fn two_thousand_targets_are_asked_few_at_a_time_and_a_terminal_shows_how_far() {
+    if !testkit::require("script") {
+        return;
+    }
     let site = Site::new();
-    let names: Vec<String> = (0..2000)
-        .map(|index| format!("fs1-OST{index:04x}"))
-        .collect();
-    let nodes: &[&[&str]] = &[&[OSS], &[SPARE]];
-    let mut targets: Vec<(&str, &[&[&str]])> = vec![(MDT0, &[&[MGS]])];
-    targets.extend(names.iter().map(|name| (name.as_str(), nodes)));
-    let world = World::with(|world| world.log = log_of(&targets));
-    let running = world.start(&site);
+    let (targets, nodes) = many_nodes(site.port);
+    let mut log = log_of(&[(MDT0, &[&[MGS]])]);
+    for (name, nids) in &targets {
+        let node: Vec<(u64, &str)> = nids.iter().map(|text| nid(text)).collect();
+        log.target(name, &[&node]);
+    }
+    let world = World::with(|world| {
+        world.log = log;
+        world.down = BTreeSet::from([OSS, SPARE]);
+    });
+    let mgs = world.start(&site);
+    let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for node in &nodes {
+        let (open, most) = (Arc::clone(&open), Arc::clone(&most));
+        let hook = move |asked| match asked {
+            opc::OST_CONNECT => {
+                most.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            }
+            opc::OST_DISCONNECT => {
+                open.fetch_sub(1, Ordering::SeqCst);
+            }
+            _ => {}
+        };
+        *node.before_answer.lock().unwrap() = Some(Box::new(hook));
+    }
     let (port, state) = (site.port.to_string(), site.path("state"));
     let source = format!("{MGS}:/fs1");
-    let ended = run(finerail(words(
+    let words = words(
         &port,
         state.to_str().unwrap(),
-        AMPLE,
-        &[&source],
-    )))
-    .expect_code(0);
-    assert!(ended.out.contains("all 2001 targets"), "{}", ended.out);
-    assert!(names.iter().all(|name| ended.out.contains(name.as_str())));
-    drop(running);
+        "400",
+        &["--targets", &source],
+    );
+    let ended = on_a_terminal(&finerail(words)).wait_within(Duration::from_secs(400));
+    let screen = ended.expect_code(0).out;
+    for part in [
+        "all 2001 targets serve",
+        "128 of 201 NIDs asked ...",
+        "asking 2001 targets, 4 at a time ...",
+        "\n1024 of 2001 targets asked ...",
+        "\n1984 of 2001 targets asked ...",
+    ] {
+        assert!(screen.contains(part), "no '{part}' in {screen}");
+    }
+    assert!(
+        targets
+            .iter()
+            .all(|(name, _)| screen.contains(name.as_str()))
+    );
+    for node in nodes.iter().chain(&mgs) {
+        node.expect_no_harm("2,000 targets");
+        assert_eq!(node.server.lock().unwrap().connected(), []);
+    }
+    for node in &nodes {
+        let asked = node.server.lock().unwrap().asked.clone();
+        let connects = asked.iter().filter(|opc| **opc == opc::OST_CONNECT);
+        assert_eq!(connects.count(), 2000 / NODES);
+    }
+    let most = most.load(Ordering::SeqCst);
+    assert!((2..=4).contains(&most), "{most} at a time");
 }
 
 #[test]

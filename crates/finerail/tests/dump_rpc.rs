@@ -106,3 +106,49 @@ fn place_of_the_status_is_the_pid_in_a_request() {
     }
     assert!(pids > 10 && statuses > 10, "{pids} {statuses}");
 }
+
+#[test]
+fn what_is_only_read_is_marked_where_it_is_used() {
+    let (Some(mount), Some(create)) = (
+        dump("01-mount.pcap", &["-v"]),
+        dump("02-create.pcap", &["-v"]),
+    ) else {
+        return;
+    };
+    let lines = |text: &str, what: &str| -> Vec<String> {
+        let words = what.split(' ').collect::<Vec<_>>();
+        let is_it = |line: &&str| {
+            line.split_whitespace()
+                .skip(1)
+                .take(2)
+                .eq(words.iter().copied())
+        };
+        text.lines().filter(is_it).map(str::to_owned).collect()
+    };
+    for (text, what, mark) in [
+        (&mount, "ptlrpc_body opc", None),
+        (
+            &mount,
+            "ptlrpc_body jobid",
+            Some("  (only read, size checked)"),
+        ),
+        (&mount, "connect_data flags", None),
+        (
+            &mount,
+            "connect_data compr_type",
+            Some("  (only read, size checked)"),
+        ),
+        (&create, "lu_seq_range start", None),
+        (&create, "lu_seq_range type", Some("  (only read)")),
+    ] {
+        let lines = lines(text, what);
+        assert!(!lines.is_empty(), "{what}");
+        for line in lines {
+            assert_eq!(
+                line.ends_with(mark.unwrap_or("only read)")),
+                mark.is_some(),
+                "{line}"
+            );
+        }
+    }
+}

@@ -201,7 +201,8 @@ impl<'a> View<'a> {
             if result.is_ok() && field.name != "pad" {
                 let mark = match field.evidence {
                     Evidence::Read => "  (only read)",
-                    Evidence::Checked | Evidence::Live => "",
+                    Evidence::Checked => "  (only read, size checked)",
+                    Evidence::Live => "",
                 };
                 let at = base + field.at;
                 let (part, name) = (field.part, field.name);

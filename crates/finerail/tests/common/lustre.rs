@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
-use lnet_node::{EventKind, Inbox, Md, Node, NodeOptions, PutRequest};
+use lnet_node::{EventKind, EventQueue, Inbox, Md, Node, NodeOptions, PutRequest, WaitError};
 use lnet_ptlrpc::client::Service;
 use lnet_ptlrpc::portal;
-use lnet_ptlrpc::server::{LogWriter, Served, Server};
-use lnet_types::Nid;
+use lnet_ptlrpc::server::{Answer, LogWriter, Served, Server};
+use lnet_types::{Nid, ProcessId};
 
 /// What happens when a request has been executed, and before it is answered: takes the operation.
 type BeforeAnswer = Box<dyn FnMut(u32) + Send>;
@@ -86,41 +87,61 @@ fn serve(
     before_answer: &Mutex<Option<BeforeAnswer>>,
 ) {
     let queue = node.event_queue();
-    while let Ok(message) = inbox.next(None) {
-        let mut server = server.lock().unwrap();
-        let answers = server.request(portal, message.match_bits, &message.data);
-        let asked = server.asked.last().copied();
-        drop(server);
-        if let (Some(hook), Some(asked)) = (&mut *before_answer.lock().unwrap(), asked) {
-            hook(asked);
+    let mut late: Vec<(Instant, Answer, ProcessId)> = Vec::new();
+    loop {
+        let next = late.iter().map(|(due, ..)| *due).min();
+        let left = next.map(|due| due.saturating_duration_since(Instant::now()));
+        let (mut answers, mut to) = (Vec::new(), None);
+        match inbox.next(left) {
+            Ok(message) => {
+                let mut server = server.lock().unwrap();
+                answers = server.request(portal, message.match_bits, &message.data);
+                to = Some(message.from);
+                let asked = server.asked.last().copied();
+                drop(server);
+                if let (Some(hook), Some(asked)) = (&mut *before_answer.lock().unwrap(), asked) {
+                    hook(asked);
+                }
+            }
+            Err(WaitError::TimedOut | WaitError::PathLost) => {}
+            Err(_) => return,
         }
-        for answer in answers {
-            // A server replies when the client has its bulk.
-            let ack = answer.portal == portal::MGS_BULK;
-            let source = Md::source(answer.bytes).threshold(if ack { 2 } else { 1 });
-            let sent = node.bind(&queue, source).and_then(|md| {
-                node.put(PutRequest {
-                    md,
-                    ack,
-                    source: None,
-                    target: message.from,
-                    portal: answer.portal,
-                    match_bits: answer.match_bits,
-                    offset: 0,
-                    hdr_data: 0,
-                })
-            });
-            if sent.is_err() {
+        let now = Instant::now();
+        let answers = answers.into_iter().zip(to.into_iter().cycle());
+        late.extend(answers.map(|(answer, to)| (now + answer.after, answer, to)));
+        for (_, answer, to) in late.extract_if(.., |(due, ..)| *due <= now) {
+            if !send(node, &queue, answer, to) {
                 return;
             }
-            while ack
-                && queue
-                    .wait(None)
-                    .is_ok_and(|it| it.event.kind != EventKind::Ack)
-            {}
         }
         while queue.try_next().is_some() {}
     }
+}
+
+/// Sends an answer; returns whether that was possible. A server replies when the client has its bulk.
+fn send(node: &Node, queue: &EventQueue, answer: Answer, target: ProcessId) -> bool {
+    let ack = answer.portal == portal::MGS_BULK;
+    let source = Md::source(answer.bytes).threshold(if ack { 2 } else { 1 });
+    let sent = node.bind(queue, source).and_then(|md| {
+        node.put(PutRequest {
+            md,
+            ack,
+            source: None,
+            target,
+            portal: answer.portal,
+            match_bits: answer.match_bits,
+            offset: 0,
+            hdr_data: 0,
+        })
+    });
+    let is_sent = sent.is_ok();
+    while ack && is_sent {
+        match queue.wait(None) {
+            Ok(it) if it.event.kind != EventKind::Ack => {}
+            _ => break,
+        }
+    }
+    is_sent
 }
 
 /// Returns the 8-byte form of a NID, and its text.

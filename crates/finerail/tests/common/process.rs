@@ -149,6 +149,24 @@ pub(crate) fn trace(process: u32, calls: &str, file: &std::path::Path) -> Option
     Some(strace)
 }
 
+/// Starts a program on a terminal of its own, with util-linux's `script`. Its standard output has what the terminal shows.
+pub(crate) fn on_a_terminal(command: &Command) -> Process {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut script = Command::new("script");
+    script.args([
+        "--quiet",
+        "--return",
+        "--command",
+        &words.join(" "),
+        "/dev/null",
+    ]);
+    script.stdin(Stdio::null());
+    Process::start(script)
+}
+
 /// Runs a program to its end.
 pub(crate) fn run(command: Command) -> Ended {
     Process::start(command).wait()

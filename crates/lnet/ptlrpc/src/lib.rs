@@ -39,6 +39,7 @@ mod whereabouts;
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
 pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
+pub use layouts::evidence::{NOT_SEEN, NotSeen, known_fields, not_seen};
 pub use layouts::{Evidence, Field, UNDECODED};
 pub use log::{Command, LogError, Marker, Record, Records};
 pub use message::{BUFFERS_MAX, Buffer, HEADER_LEN, MAGIC, Message, MessageError, early_checksum};

@@ -50,6 +50,10 @@ pub const RESEND_WAIT: Duration = Duration::from_secs(60);
 /// How often open RPCs are looked through for those whose time is over.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
+/// How long the holder of a lock may write back what it has before it gives the lock up. A capture that ends sooner says
+/// nothing about the holder.
+const LOCK_GRACE: Duration = Duration::from_secs(6);
+
 /// One LNet message of a capture, or of a node that forwards it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -157,7 +161,8 @@ impl Pairer {
         }
         let mut left: Vec<_> = self.callbacks.values().copied().collect();
         left.sort_unstable();
-        for (since, server, client) in left {
+        let is_late = |since: Time| self.now.saturating_since(since) > LOCK_GRACE;
+        for (since, server, client) in left.into_iter().filter(|(since, ..)| is_late(*since)) {
             self.tally.lock_kept(since, self.now, server, client);
         }
     }

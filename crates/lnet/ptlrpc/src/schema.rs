@@ -5,6 +5,7 @@ use crate::layouts::common::{
     BODY, CONFIG_READ, CONFIG_RESULT, CONNECT_DATA, HANDLE, IDX_INFO, LLOGD, LOG_HEADER,
     QUOTA_BODY, QUOTACTL, RANGE, STATFS,
 };
+use crate::layouts::evidence::{self, not_seen};
 use crate::layouts::ldlm::{DLM_REP, DLM_REQ, GL_DESC, INTENT};
 use crate::layouts::mds::{
     IOEPOCH, LAYOUT_INTENT, MDT_BODY, REC_CREATE, REC_LINK, REC_MIGRATE, REC_OPEN, REC_OTHER,
@@ -512,6 +513,9 @@ pub fn fields<'a>(message: &Message<'a>, intent: Option<u64>, each: &mut dyn FnM
         if is_request && field.part == BODY.name && field.name == "status" {
             field.name = "pid";
         }
+        if not_seen(&field, body.as_ref()).is_some() {
+            field.evidence = Evidence::Read;
+        }
         each(field);
     };
     header(message, each);
@@ -567,21 +571,15 @@ fn put<'a>(
 }
 
 fn header<'a>(message: &Message<'a>, each: &mut dyn FnMut(Field<'a>)) {
-    const NAMES: [&str; 8] = [
-        "bufcount", "secflvr", "magic", "repsize", "cksum", "flags", "opc", "pad",
-    ];
-    for (index, name) in NAMES.into_iter().enumerate() {
+    for (index, (name, evidence)) in evidence::HEADER.into_iter().enumerate() {
         let format = if index == 0 { Format::Dec } else { Format::Hex };
-        put(
-            each,
-            "header",
-            name,
-            4 * index,
-            message.view().part(4 * index, 4),
-            format,
-        );
+        let view = message.view().part(4 * index, 4);
+        if !view.bytes().is_empty() {
+            let at = 4 * index;
+            each(Field::new("header", name, at, view, evidence, format));
+        }
     }
-    let lengths = 4 * NAMES.len();
+    let lengths = 4 * evidence::HEADER.len();
     for index in 0..message.count() {
         let at = lengths + 4 * index;
         put(
@@ -606,7 +604,8 @@ fn one_buffer<'a>(
     each: &mut dyn FnMut(Field<'a>),
 ) -> usize {
     let (view, at) = (buffer.view, buffer.at);
-    // The order of the buffers and the layout inside of each are as sure as the less sure of both.
+    // The order of the buffers and the layout inside of each are as sure as the less sure of both. The body is the first of
+    // every RPC.
     let mut weaker = |field: Field<'a>| {
         let evidence = if field.part == BODY.name {
             field.evidence
@@ -641,6 +640,7 @@ fn whole<'a>(
 ) -> usize {
     let len = view.bytes().len();
     if len > 0 {
+        let evidence = evidence.min(evidence::of_buffer(name));
         each(Field::new("buffer", name, at, view, evidence, format));
     }
     len

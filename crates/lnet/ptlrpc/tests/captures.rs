@@ -7,92 +7,17 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::File;
-use std::io::BufReader;
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use lnet_capture::{Decoder, Direction, Kind, LNET_PORT, Payload};
-use lnet_ptlrpc::client::{Exchange, Export, Limits, Service, Start, Step};
 use lnet_ptlrpc::{
-    Body, End, Evidence, FileSystem, Message, Opened, Pairer, PortalUse, Records, Role, Rpc, Seen,
-    evidence_of, fields, opcode_name, open, portal_use,
+    Body, End, Evidence, Field, FileSystem, NOT_SEEN, Opened, Records, Role, evidence_of, fields,
+    known_fields, not_seen, opcode_name, open,
 };
-use lnet_types::Time;
-use lnet_wire::{Body as LnetBody, Header};
 
-/// The captures, or nothing where the folder of shared data is absent.
-fn captures() -> Vec<PathBuf> {
-    let folder = testkit::workspace::root().join("../shared/data/captures/ptlrpc");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        eprintln!("skipped: {} is absent", folder.display());
-        return Vec::new();
-    };
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "pcap"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty(), "no captures in {}", folder.display());
-    files
-}
-
-fn keep(header: &Header) -> usize {
-    match header.body {
-        LnetBody::Put(put) if portal_use(put.ptl_index) != PortalUse::Bulk => 64 << 10,
-        _ => 0,
-    }
-}
-
-struct Heard {
-    time: lnet_types::Time,
-    place: u64,
-    header: Header,
-    payload: Vec<u8>,
-}
-
-/// All LNet messages of a capture.
-fn messages(path: &PathBuf) -> Vec<Heard> {
-    let file = BufReader::new(File::open(path).expect("the capture opens"));
-    let mut all = Vec::new();
-    let decoder = Decoder::new(&[LNET_PORT]).keeping(keep);
-    let (_, result) = decoder.decode(file, |message| {
-        if let Kind::Lnet(lnet) = message.kind {
-            let head = match lnet.payload {
-                Payload::Opaque { head, .. } => head,
-                _ => &[],
-            };
-            let side = u64::from(message.direction == Direction::FromAcceptor);
-            all.push(Heard {
-                time: message.time,
-                place: u64::from(message.connection.id) << 1 | side,
-                header: lnet.header,
-                payload: head.to_vec(),
-            });
-        }
-        Ok(())
-    });
-    result.expect("the capture is readable");
-    all
-}
-
-fn pair(path: &PathBuf) -> (Vec<Rpc>, Pairer, Vec<(Heard, Role)>) {
-    let mut pairer = Pairer::default();
-    let mut rpcs = Vec::new();
-    let mut roles = Vec::new();
-    for heard in messages(path) {
-        let seen = Seen {
-            time: heard.time,
-            place: heard.place,
-            header: &heard.header,
-            head: &heard.payload,
-        };
-        let role = pairer.take(&seen, &mut |rpc| rpcs.push(rpc));
-        roles.push((heard, role));
-    }
-    pairer.finish(&mut |rpc| rpcs.push(rpc));
-    (rpcs, pairer, roles)
-}
+use crate::common::captures::{captures, pair};
 
 // [PTLRPC-12] [PTLRPC-1] [PTLRPC-3] [PTLRPC-13] [PTLRPC-14]
 #[test]
@@ -144,6 +69,122 @@ fn no_byte_of_a_known_rpc_is_undecoded() {
         .filter(|opc| evidence_of(*opc) == Some(Evidence::Live))
         .collect();
     assert_eq!(marked, live);
+}
+
+/// The structure and the name of a field, as the tables have them.
+fn name_of(field: &Field<'_>) -> (&'static str, &'static str) {
+    match field.name {
+        // In a request, the place of the status.
+        "pid" => (field.part, "status"),
+        name => (field.part, name),
+    }
+}
+
+#[test]
+fn a_field_is_called_live_if_and_only_if_the_captures_have_a_value_of_it() {
+    let paths = captures();
+    if paths.is_empty() {
+        return;
+    }
+    let known: BTreeMap<_, _> = known_fields()
+        .map(|(part, name, evidence)| ((part, name), evidence))
+        .collect();
+    let mut with_value = BTreeSet::new();
+    for (heard, role) in paths.iter().flat_map(|path| pair(path).2) {
+        let (Role::Request(intent) | Role::Reply(intent)) = role else {
+            continue;
+        };
+        let Ok(Opened::Clear(message, _)) = open(&heard.payload, heard.payload.len()) else {
+            panic!("not readable");
+        };
+        let body = Body::of(&message).expect("a body");
+        fields(&message, intent, &mut |field| {
+            assert_eq!(not_seen(&field, Some(&body)).map(|fact| fact.what), None);
+            let is_frame = matches!(field.name, "pad" | "buflen");
+            if is_frame {
+                return;
+            }
+            let name = name_of(&field);
+            let evidence = known.get(&name);
+            assert_eq!(evidence, Some(&field.evidence), "{name:?}");
+            // A buffer of zeros is a buffer.
+            if field.part == "buffer" || field.bytes.iter().any(|byte| *byte != 0) {
+                with_value.insert(name);
+            }
+        });
+    }
+    let live = known
+        .iter()
+        .filter(|(_, evidence)| **evidence == Evidence::Live);
+    let live: BTreeSet<_> = live.map(|(name, _)| *name).collect();
+    assert_eq!(live, with_value);
+}
+
+#[test]
+fn page_has_the_evidence_of_every_field() {
+    let page = testkit::workspace::root().join("docs/protocol/ptlrpc.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, section) = page.split_once("\n## Evidence\n").expect("the section");
+    let section = section.split("\n## ").next().expect("a section");
+    let mut expected: Vec<String> = Vec::new();
+    let all: Vec<_> = known_fields().collect();
+    for group in all.chunk_by(|before, next| before.0 == next.0) {
+        let [(part, ..), ..] = group else { continue };
+        let others: Vec<_> = group
+            .iter()
+            .filter(|(.., how)| *how != Evidence::Live)
+            .collect();
+        if *part == "buffer" {
+            assert!(others.is_empty(), "{others:?}");
+            let names: Vec<String> = group
+                .iter()
+                .map(|(_, name, _)| format!("`{name}`"))
+                .collect();
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let listed = format!("that the captures have: {}.", names.join(", "));
+            assert!(words(section).contains(&listed), "{listed}");
+            continue;
+        }
+        let named: Vec<String> = others
+            .iter()
+            .map(|(_, name, _)| format!("`{name}`"))
+            .collect();
+        let named = match others.len() {
+            0 => "–".to_owned(),
+            all if all == group.len() => "all".to_owned(),
+            _ => named.join(", "),
+        };
+        expected.push(format!("| `{part}` | {named} |"));
+    }
+    // The second column says where a field without a value is known from.
+    let read = |part: &str| {
+        let mut fields = all.iter().filter(|(of, ..)| *of == part);
+        fields.find_map(|(.., how)| (*how != Evidence::Live).then_some(*how))
+    };
+    let mut rows = Vec::new();
+    for line in section.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [part, from, named] = cells[..] else {
+            panic!("{line}");
+        };
+        let part_name = part.trim_start_matches("| ").trim_matches('`');
+        let known = match from {
+            "a table of sizes" => Evidence::Checked,
+            "reading" => Evidence::Read,
+            other => panic!("{other}"),
+        };
+        assert!(read(part_name).is_none_or(|how| how == known), "{line}");
+        rows.push(format!("{part} | {named}"));
+    }
+    assert_eq!(rows, expected);
+    let mut not_seen: Vec<&str> = NOT_SEEN.iter().map(|fact| fact.what).collect();
+    not_seen.dedup();
+    let (_, list) = section
+        .split_once("whatever else is known of the field:")
+        .expect("a list");
+    let list = list.split_whitespace().collect::<Vec<_>>().join(" ");
+    let list = list.split('.').next().expect("a sentence");
+    assert_eq!(list, not_seen.join(", "));
 }
 
 // [PTLRPC-4] [PTLRPC-6] [PTLRPC-7]
@@ -217,73 +258,5 @@ fn log_of_a_mount_names_every_target_with_its_nid() {
             assert_eq!(target.nids, ["10.12.0.1@tcp2"]);
             assert!(!target.is_inactive);
         }
-    }
-}
-
-/// The successful replies of a capture to an operation, in their order.
-fn replies(path: &PathBuf, opc: u32) -> Vec<Vec<u8>> {
-    let heard = pair(path).2.into_iter();
-    let replies = heard.filter(|(heard, role)| {
-        let is_reply = matches!(role, Role::Reply(_));
-        let message = Message::parse(&heard.payload).ok();
-        let body = message.and_then(|message| Body::of(&message));
-        is_reply && body.is_some_and(|body| body.opc() == opc && body.status() == 0)
-    });
-    replies.map(|(heard, _)| heard.payload).collect()
-}
-
-// [PTLRPC-20] [PTLRPC-22]
-#[test]
-fn replies_of_a_real_mgs_give_a_check_the_same_targets() {
-    for path in captures() {
-        if !path.ends_with("01-mount.pcap") {
-            continue;
-        }
-        let mut replies: BTreeMap<u32, VecDeque<Vec<u8>>> = BTreeMap::new();
-        for operation in [250, 501, 503, 502] {
-            replies.insert(operation, self::replies(&path, operation).into());
-        }
-        let system = file_system(&path).0;
-        let fs = system
-            .targets
-            .keys()
-            .next()
-            .unwrap()
-            .split_once('-')
-            .unwrap()
-            .0;
-        let export = Export::new(Service::Mgs, "MGS", "a client".to_owned(), 7);
-        let start = Start {
-            first_xid: 1 << 40,
-            limits: Limits::default(),
-            now: Time::ZERO,
-        };
-        let mut exchange = Exchange::read_log(export, fs, start);
-        let mut seen = Vec::new();
-        while let Step::Send(request) = exchange.step(Time::ZERO) {
-            let message = Message::parse(&request.bytes).unwrap();
-            let opc = Body::of(&message).unwrap().opc();
-            seen.push(opc);
-            let queue = replies.get_mut(&opc);
-            // The last header is read twice here: the log may have grown.
-            let reply = queue.and_then(|queue| match queue.len() {
-                1 => queue.front().cloned(),
-                _ => queue.pop_front(),
-            });
-            let Some(reply) = reply else {
-                break;
-            };
-            exchange.answer(request.match_bits, &reply, reply.len(), Time::ZERO);
-            if seen.iter().filter(|seen| **seen == 501).count() > 1 {
-                break;
-            }
-        }
-        let granted = exchange.granted().expect("the MGS granted");
-        assert_eq!(granted.release.to_string(), "2.17.57.62");
-        assert_eq!(
-            exchange.log().unwrap().0.targets,
-            system.targets,
-            "{seen:?}"
-        );
     }
 }

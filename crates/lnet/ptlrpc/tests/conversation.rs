@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use lnet_ptlrpc::client::{
-    Ending, Exchange, Export, Failure, Limits, Outgoing, Service, Start, Step,
+    Ending, Exchange, Export, Failure, Granted, Limits, Outgoing, Service, Start, Step,
 };
+use lnet_ptlrpc::mount::{Facts, Mgs, check};
 use lnet_ptlrpc::opc;
 use lnet_ptlrpc::server::{Answer, LogWriter, Served, Server, Trouble};
 use lnet_types::Time;
@@ -81,6 +82,7 @@ fn give(exchange: &mut Exchange, answers: Vec<Answer>, request: &Outgoing, now: 
 /// Runs a conversation to its end, or interrupts it before the step of this number. Returns the time at the end.
 fn run(exchange: &mut Exchange, server: &mut Server, interrupt: Option<usize>) -> Time {
     let mut now = Time::from_secs(1);
+    let mut late: Vec<(Time, Answer, Outgoing)> = Vec::new();
     for step in 0..10_000 {
         if interrupt == Some(step) {
             exchange.stop(now);
@@ -89,11 +91,20 @@ fn run(exchange: &mut Exchange, server: &mut Server, interrupt: Option<usize>) -
             Step::Send(request) => {
                 let answers = server.request(request.portal, request.match_bits, &request.bytes);
                 now = now + Duration::from_millis(1);
-                give(exchange, answers, &request, now);
+                let (soon, slow): (Vec<_>, Vec<_>) = answers
+                    .into_iter()
+                    .partition(|answer| answer.after == Duration::ZERO);
+                let slow = slow.into_iter();
+                late.extend(slow.map(|answer| (now + answer.after, answer, request.clone())));
+                give(exchange, soon, &request, now);
             }
             Step::Wait(until) => {
                 assert!(until > now, "a wait that ends at once");
-                now = until;
+                let next = late.iter().map(|(due, ..)| *due).min();
+                now = next.map_or(until, |due| due.min(until)).max(now);
+                for (_, answer, request) in late.extract_if(.., |(due, ..)| *due <= now) {
+                    give(exchange, vec![answer], &request, now);
+                }
             }
             Step::Over => return now,
         }
@@ -283,7 +294,95 @@ fn target_is_asked_for_ping_and_space_and_let_go() {
     }
 }
 
-const TROUBLES: [Trouble; 15] = [
+// [PTLRPC-21]
+#[test]
+fn target_in_recovery_takes_only_a_client_that_it_does_not_wait_for() {
+    for (service, name, statfs) in [
+        (Service::Mdt, "fs1-MDT0000_UUID", opc::MDS_STATFS),
+        (Service::Ost, "fs1-OST0000_UUID", opc::OST_STATFS),
+    ] {
+        let served = Served::new(service, name).with(0, Trouble::Recovery);
+        let mut server = Server::new(vec![served]);
+        let mut exchange = Exchange::knock(export(service, name), start());
+        run(&mut exchange, &mut server, None);
+        let refused = Failure::Refused {
+            opc: statfs,
+            status: -11,
+            is_banned: false,
+        };
+        assert_eq!(exchange.failure(), Some(&refused));
+        assert_eq!(server.asked.len(), 4, "{:?}", server.asked);
+        expect_nothing_hidden(&exchange, &server);
+        // A client that recovery would wait for is sent away.
+        let mut other = Exchange::knock(export(service, name), start());
+        let Step::Send(mut request) = other.step(Time::from_secs(1)) else {
+            panic!("nothing is sent");
+        };
+        request.bytes[0x14e] &= !1;
+        let answers = server.request(request.portal, request.match_bits, &request.bytes);
+        give(&mut other, answers, &request, Time::from_secs(1));
+        assert!(
+            matches!(other.failure(), Some(Failure::Refused { status: -16, .. })),
+            "{other:?}"
+        );
+        assert_eq!(server.connected(), []);
+        // The recovery ends.
+        server.heal();
+        let mut again = Exchange::knock(export(service, name), start());
+        run(&mut again, &mut server, None);
+        assert_eq!(again.failure(), None);
+    }
+}
+
+/// Of 120 s, a connect takes 10 at most, another request 30, and each is sent twice; all questions take 100.
+// [PTLRPC-23]
+#[test]
+fn an_mgs_is_too_slow_only_if_its_reply_to_the_second_try_is_late_too() {
+    for (operation, seconds, expected) in [
+        (opc::LLOG_CREATE, 29, None),
+        (opc::LLOG_CREATE, 61, Some("mgs-late")),
+        (opc::MGS_CONFIG_READ, 59, None),
+        (opc::MGS_CONFIG_READ, 61, Some("mgs-late")),
+        // Each block is in time, and the log is not.
+        (opc::LLOG_NEXT_BLOCK, 29, Some("mgs-late")),
+        (opc::MGS_CONNECT, 9, None),
+        (opc::MGS_CONNECT, 11, Some("mgs-silent")),
+    ] {
+        let slow = Trouble::Slow(Duration::from_secs(seconds));
+        let mut served = mgs().with(operation, slow);
+        if operation == opc::LLOG_NEXT_BLOCK {
+            let mut log = log();
+            (0..200).for_each(|_| log.marker(1, "fs1", "long"));
+            served = served.log("fs1-client", log);
+        }
+        let mut server = Server::new(vec![served]);
+        let mut exchange = reading();
+        let ended = run(&mut exchange, &mut server, None);
+        assert!(ended <= Time::from_secs(1 + TOTAL));
+        expect_nothing_hidden(&exchange, &server);
+        let outcome = exchange
+            .failure()
+            .cloned()
+            .map_or(Ok(Granted::default()), Err);
+        let facts = Facts {
+            fs: "fs1".to_owned(),
+            mgs: vec![Mgs {
+                nids: Vec::new(),
+                outcome: Some(outcome),
+            }],
+            ..Facts::default()
+        };
+        let found = check(&facts).findings;
+        let names: Vec<&str> = found.iter().map(|found| found.kind.name).collect();
+        assert_eq!(
+            names,
+            Vec::from_iter(expected),
+            "{operation} after {seconds} s"
+        );
+    }
+}
+
+const TROUBLES: [Trouble; 16] = [
     Trouble::Silence,
     Trouble::LostReply,
     Trouble::LostReplies,
@@ -299,6 +398,7 @@ const TROUBLES: [Trouble; 15] = [
     Trouble::OtherXid,
     Trouble::EarlyForever,
     Trouble::Ones,
+    Trouble::Slow(Duration::from_secs(40)),
 ];
 
 const MGS_OPERATIONS: [u32; 6] = [

@@ -169,6 +169,126 @@ fn check_that_was_cut_off_says_so_and_accuses_nobody() {
     cut(facts(Some(Err(Failure::Stopped)), Vec::new()));
 }
 
+fn untried(nid: &str, way: Way) -> Reach {
+    Reach {
+        way,
+        ..reach(nid, Answer::NotAsked)
+    }
+}
+
+fn no_device(nid: &str) -> Reach {
+    let why = "this machine has no RDMA device".to_owned();
+    untried(nid, Way::NoDevice { why })
+}
+
+fn unexamined(nid: &str) -> Reach {
+    let why = "the kernel module ko2iblnd runs here".to_owned();
+    untried(nid, Way::Unexamined { why })
+}
+
+#[test]
+fn a_machine_is_not_said_to_mount_what_could_not_be_tried_from_it() {
+    let of_mgs = |nids: Vec<Reach>| {
+        let mut facts = facts(None, Vec::new());
+        facts.mgs[0].nids = nids;
+        check(&facts)
+    };
+    let of_target = |name: &str, nodes: Vec<Vec<Reach>>, now: Vec<Reach>| {
+        let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.2@tcp", Answer::Yes)]);
+        let mut other = target(name, Vec::new());
+        (other.nodes, other.now) = (nodes, now);
+        if name == mdt.name {
+            mdt = other.clone();
+        }
+        check(&facts(healthy(), vec![mdt, other]))
+    };
+    let (mdt0, ost, tcp) = ("fs1-MDT0000", "fs1-OST0000", "10.0.0.3@tcp");
+    let answering = || reach(tcp, Answer::Yes);
+    let cases = [
+        (
+            of_mgs(vec![no_device("10.7.0.2@o2ib")]),
+            "mgs-no-device",
+            Severity::Fails,
+        ),
+        (
+            of_mgs(vec![unexamined("10.7.0.2@o2ib")]),
+            "not-examined",
+            Severity::Unknown,
+        ),
+        (
+            of_target(mdt0, vec![vec![no_device("10.7.0.3@o2ib")]], Vec::new()),
+            "target-no-device",
+            Severity::Fails,
+        ),
+        (
+            of_target(mdt0, vec![vec![unexamined("10.7.0.3@o2ib")]], Vec::new()),
+            "not-examined",
+            Severity::Unknown,
+        ),
+        (
+            of_target(ost, vec![vec![no_device("10.7.0.3@o2ib")]], Vec::new()),
+            "target-no-device",
+            Severity::Suffers,
+        ),
+        (
+            of_target(
+                ost,
+                vec![vec![silent(tcp), unexamined("10.7.0.3@o2ib")]],
+                Vec::new(),
+            ),
+            "not-examined",
+            Severity::Unknown,
+        ),
+        // A failover node answers, and the node that serves was not tried.
+        (
+            of_target(
+                mdt0,
+                vec![vec![no_device("10.7.0.3@o2ib")], vec![answering()]],
+                vec![no_device("10.7.0.3@o2ib")],
+            ),
+            "target-no-device",
+            Severity::Fails,
+        ),
+        (
+            of_target(
+                mdt0,
+                vec![vec![unexamined("10.7.0.3@o2ib")], vec![answering()]],
+                Vec::new(),
+            ),
+            "not-examined",
+            Severity::Unknown,
+        ),
+        (
+            of_target(
+                ost,
+                vec![vec![no_device("10.7.0.3@o2ib")], vec![answering()]],
+                Vec::new(),
+            ),
+            "target-on-failover",
+            Severity::Suffers,
+        ),
+    ];
+    for (verdict, name, severity) in cases {
+        let worst = &verdict.findings[0];
+        assert_eq!(
+            (worst.kind.name, worst.severity),
+            (name, severity),
+            "{verdict}"
+        );
+        let text = verdict.to_string();
+        let is_said = text.contains("no RDMA device") || text.contains("ko2iblnd runs here");
+        assert!(is_said, "{text}");
+    }
+    // Beside a NID that answers, another net is not needed.
+    let beside = vec![
+        answering(),
+        no_device("10.7.0.3@o2ib"),
+        unexamined("10.8.0.3@o2ib1"),
+    ];
+    let now = vec![no_device("10.7.0.3@o2ib"), answering()];
+    assert!(of_target(ost, vec![beside], now).is_healthy());
+}
+
 #[test]
 fn many_places_are_one_finding_that_names_the_first() {
     let mut targets = vec![target(

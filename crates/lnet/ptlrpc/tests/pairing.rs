@@ -586,6 +586,23 @@ fn callback_without_an_answer_and_a_lock_that_is_kept_are_findings() {
 }
 
 #[test]
+fn a_lock_is_kept_only_if_its_holder_had_time_to_give_it_back() {
+    let kept = |end: u64| {
+        let mut world = World::default();
+        let mut lock = [0; 104];
+        lock[96] = 77;
+        let callback = message(0, &[&body(4711, 104), &lock]);
+        world.see_at(1000, 0, (SERVER, CLIENT), put(15, 640, 0), &callback);
+        world.see_at(1000, 1, (CLIENT, SERVER), put(16, 640, 0), &reply(104, 0));
+        let ping = request(400, 0, false);
+        world.see_at(end, 0, (CLIENT, SERVER), put(28, 768, 0), &ping);
+        world.finish();
+        world.count(FindingKind::LockKept)
+    };
+    assert_eq!([1001, 7000, 7001, 90_000].map(kept), [0, 0, 1, 1]);
+}
+
+#[test]
 fn more_rpcs_than_fit_are_forgotten_and_counted() {
     let mut world = World::default();
     let ask = request(400, 0, false);

@@ -3,8 +3,9 @@
 mod common;
 
 use lnet_ptlrpc::{
-    Body, Fid, Message, MessageError, NAME_MAX, OPCODES, ObjectId, Opened, Release, Status, Text,
-    Type, View, early_checksum, errno_name, fields, opcode_name, opcode_of, open, subject,
+    Body, Evidence, Fid, Message, MessageError, NAME_MAX, OPCODES, ObjectId, Opened, Release,
+    Status, Text, Type, View, early_checksum, errno_name, fields, not_seen, opcode_name, opcode_of,
+    open, subject,
 };
 use lnet_wire::ByteOrder;
 use proptest::prelude::*;
@@ -68,6 +69,72 @@ fn connect_to_an_mgs_has_its_fields_where_the_vector_has_them() {
             .iter()
             .any(|line| line.starts_with("ptlrpc_body status"))
     );
+}
+
+/// Each thing that no capture has is marked where a message has it, and the field alone.
+#[test]
+fn what_was_never_seen_is_only_read_though_its_field_is_known() {
+    let marked = |bytes: &[u8]| {
+        let message = Message::parse(bytes).expect("a message");
+        let mut found = Vec::new();
+        fields(&message, None, &mut |field| {
+            if let Some(fact) = not_seen(&field, Body::of(&message).as_ref()) {
+                assert_eq!(field.evidence, Evidence::Read);
+                found.push((fact.what, field.name));
+            }
+        });
+        found
+    };
+    // A message of the connect's bytes, with these changed.
+    let changed = |at: usize, new: &[u8]| {
+        let mut bytes = mgs_connect();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        marked(&bytes)
+    };
+    let (head, data) = (0x38, 0x148);
+    assert_eq!(changed(0, &[]), []);
+    assert_eq!(changed(16, &[1]), [("early replies", "cksum")]);
+    assert_eq!(changed(4, &[2]), [("gss", "secflvr")]);
+    assert_eq!(changed(head + 56, &[2]), [("resend", "flags")]);
+    assert_eq!(changed(head + 57, &[2]), []);
+    assert_eq!(changed(head + 120, &[0x83]), [("multi-part bulk", "mbits")]);
+    assert_eq!(changed(head + 120, &[0x80]), []);
+    for (at, bits) in [(56, 4), (56, 0x40), (56, 0x80), (60, 1), (60, 2), (61, 1)] {
+        let found = changed(head + at, &[bits]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0, "recovery", "{at} {bits}");
+    }
+    assert_eq!(changed(data + 40, &[1]), [("recovery", "transno")]);
+    assert_eq!(changed(data + 6, &[1]), [("LIGHTWEIGHT", "flags")]);
+    let refused = |opc: u32, status: i32| {
+        let mut reply = body(4713, opc);
+        reply[20..24].copy_from_slice(&status.to_le_bytes());
+        marked(&message(0, &[&reply]))
+    };
+    assert_eq!(refused(250, -13), [("errors in connects", "status")]);
+    assert_eq!(refused(250, 0), []);
+    assert_eq!(refused(501, -2), []);
+    // A pid is no error.
+    assert_eq!(changed(head + 20, &[0xff; 4]), []);
+}
+
+#[test]
+fn evidence_is_of_the_field_and_not_of_the_structure() {
+    let bytes = mgs_connect();
+    let message = Message::parse(&bytes).expect("a message");
+    let mut found = Vec::new();
+    fields(&message, None, &mut |field| {
+        found.push((field.part, field.name, field.evidence));
+    });
+    for expected in [
+        ("ptlrpc_body", "handle", Evidence::Live),
+        ("ptlrpc_body", "jobid", Evidence::Checked),
+        ("connect_data", "version", Evidence::Live),
+        ("connect_data", "compr_type", Evidence::Checked),
+        ("buffer", "client_uuid", Evidence::Live),
+    ] {
+        assert!(found.contains(&expected), "{expected:?}: {found:?}");
+    }
 }
 
 // [PTLRPC-2]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use lnet_config::{Config, NetConfig, NiConfig};
 use lnet_node::NodeOptions;
@@ -11,6 +12,7 @@ use lnet_types::{LndType, Net, Nid};
 
 use super::endpoint::Endpoint;
 use crate::ip::route_to;
+use crate::rdma::{DEVICES, has_address_of};
 
 /// The type of an InfiniBand interface, as the system has it.
 const INFINIBAND: &str = "32";
@@ -78,9 +80,9 @@ fn interfaces(net: Net, nids: &[Nid]) -> Result<Vec<String>, String> {
     let mut why = "NIDs of this net have no address; name its interface".to_owned();
     for address in nids.iter().filter_map(|nid| nid.ip()) {
         match route_to(address, None) {
-            Ok(route) if net.lnd == LndType::O2IB && !is_infiniband(&route.dev) => {
+            Ok(route) if net.lnd == LndType::O2IB && !is_rdma(&route.dev) => {
                 why = format!(
-                    "{address} is reached through {}, which is no InfiniBand interface: add a route to a router",
+                    "{address} is reached through {}, which has no RDMA device: add a route to a router",
                     route.dev
                 );
             }
@@ -95,7 +97,9 @@ fn interfaces(net: Net, nids: &[Nid]) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-fn is_infiniband(interface: &str) -> bool {
+/// Returns whether an interface is of InfiniBand, or an RDMA device has its address (RoCE).
+fn is_rdma(interface: &str) -> bool {
     let kind = fs::read_to_string(format!("/sys/class/net/{interface}/type"));
     kind.is_ok_and(|kind| kind.trim() == INFINIBAND)
+        || has_address_of(Path::new(DEVICES), interface)
 }

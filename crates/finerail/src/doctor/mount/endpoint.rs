@@ -1,18 +1,19 @@
 //! The node of a check: how it reaches a NID, pings, and the requests of one conversation after the other.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use lnet_config::Config;
 use lnet_node::{
-    AcceptMode, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, NiSettings, Node,
-    NodeEvent, NodeOptions, PingError, PutRequest, SourcePorts, WaitError,
+    AcceptMode, EventKind, EventQueue, InterfaceError, MatchEntry, Md, MdHandle, MdOptions,
+    NiSettings, Node, NodeEvent, NodeOptions, PingError, PutRequest, SourcePorts, WaitError,
+    has_driver,
 };
 use lnet_ptlrpc::client::{Exchange, Limits, Outgoing, Start, Step};
 use lnet_ptlrpc::mount::{Answer, Way, Why};
@@ -22,7 +23,8 @@ use nix::errno::Errno;
 use super::MountArgs;
 use super::source::Source;
 use crate::common::{complaint, read_config};
-use crate::ping::{endpoint_address, is_here};
+use crate::ping::{endpoint_address, has_kernel_node, is_here};
+use crate::rdma::has_device;
 
 /// The node.
 pub(super) struct Endpoint {
@@ -35,8 +37,8 @@ pub(super) struct Endpoint {
     limits: Limits,
     begun: Instant,
     next_xid: AtomicU64,
-    /// The nets for which an interface was looked for.
-    nets: Mutex<BTreeSet<Net>>,
+    /// The nets for which an interface was looked for, and why there is none.
+    nets: Mutex<BTreeMap<Net, Option<Way>>>,
 }
 
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
@@ -55,7 +57,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const XIDS: u64 = 1 << 21;
 
 impl Endpoint {
-    /// Starts the node. Without a document, it has an interface on each tcp net of the MGS.
+    /// Starts the node. Without a document, it has an interface on each tcp net of the MGS; those on other nets are made when
+    /// they are needed.
     pub(super) fn start(args: &MountArgs, source: &Source) -> anyhow::Result<Self> {
         let config = args.config.as_deref().map(read_config).transpose()?;
         let port = match (args.port, args.config.as_deref()) {
@@ -91,73 +94,98 @@ impl Endpoint {
         };
         let of_mgs = source.nodes.iter().flatten();
         for nid in of_mgs.filter(|nid| this.config.is_none() && nid.net().lnd == LndType::TCP) {
-            this.provide(*nid)?;
+            if !this.nets().contains_key(&nid.net()) {
+                this.add_interface(*nid)?;
+                this.nets().insert(nid.net(), None);
+            }
         }
         Ok(this)
     }
 
-    /// Returns how this machine reaches a NID. Without a document, an interface is made for each tcp net.
+    /// Returns how this machine reaches a NID. Without a document, an interface is made for each tcp and o2ib net.
     pub(super) fn way(&self, nid: Nid) -> Way {
         let own = self.node.nids();
         if own.contains(&nid) || nid.is_loopback() {
             return Way::Here;
         }
-        match self.way_out(nid, &own) {
+        let way = match &self.config {
+            Some(config) => of_document(config, nid, &own),
+            None => self.interface(nid),
+        };
+        match way {
             // It may be a server all the same: then it answers.
             Way::Direct { .. } if is_of_this_machine(nid) => Way::Here,
             way => way,
         }
     }
 
-    fn way_out(&self, nid: Nid, own: &[Nid]) -> Way {
-        if let Some(config) = &self.config {
-            let of_net = own.iter().find(|own| own.net() == nid.net());
-            let routes = config.routes.iter().filter(|route| route.net == nid.net());
-            let gateways: Vec<String> = routes.map(|route| route.gateway.to_string()).collect();
-            return match of_net {
-                Some(from) => Way::Direct {
-                    from: from.to_string(),
-                },
-                None if gateways.is_empty() => Way::NoNet,
-                None => Way::Through { gateways },
-            };
-        }
-        if nid.net().lnd != LndType::TCP {
-            return Way::Untested;
-        }
-        self.interface(nid)
-    }
-
+    /// Returns the way from an interface on the net of a NID, which is made once.
     fn interface(&self, nid: Nid) -> Way {
-        if let Err(error) = self.provide(nid) {
-            complaint(&format!("{nid}: {error:#}"));
-        }
-        match self
-            .node
-            .nids()
-            .into_iter()
-            .find(|own| own.net() == nid.net())
-        {
-            Some(from) => Way::Direct {
+        // Held while the interface is made, so that no other thread makes it, too.
+        let mut nets = self.nets();
+        let missing = nets
+            .entry(nid.net())
+            .or_insert_with(|| self.provide(nid).err())
+            .clone();
+        let own = self.node.nids();
+        let from = own.iter().find(|own| own.net() == nid.net());
+        match (missing, from) {
+            (Some(way), _) => way,
+            (None, Some(from)) => Way::Direct {
                 from: from.to_string(),
             },
-            None => Way::NoNet,
+            (None, None) => Way::NoNet,
         }
     }
 
-    /// Makes an interface on the net of a NID, once.
-    fn provide(&self, nid: Nid) -> anyhow::Result<()> {
-        // Held while the interface is made, so that no other thread makes it, too.
-        let mut nets = self.nets.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(target) = nid.ip().filter(|_| nets.insert(nid.net())) else {
-            return Ok(());
+    fn nets(&self) -> MutexGuard<'_, BTreeMap<Net, Option<Way>>> {
+        self.nets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an interface on the net of a NID. An error is what is known of the way to that net.
+    fn provide(&self, nid: Nid) -> Result<(), Way> {
+        let unexamined = |why: String| Way::Unexamined { why };
+        if !has_driver(nid.net()) {
+            let why =
+                "only tcp and o2ib nets can be tried from here, others through routers (--config)";
+            return Err(unexamined(why.to_owned()));
+        }
+        if nid.net().lnd == LndType::O2IB {
+            if self.source.is_none() && has_kernel_node() {
+                let why = "the kernel module ko2iblnd runs here, and its peers would take the check at its address for a \
+                           restart: give an address without a node (--source-address)";
+                return Err(unexamined(why.to_owned()));
+            }
+            if !has_device() {
+                return Err(Way::NoDevice {
+                    why: "this machine has no RDMA device (`rdma link` lists them)".to_owned(),
+                });
+            }
+        }
+        self.add_interface(nid).map_err(|error| {
+            let why = format!("{error:#}");
+            match error.downcast_ref::<InterfaceError>() {
+                Some(InterfaceError::O2ib(_)) if self.source.is_none() => Way::NoDevice { why },
+                _ if nid.net().lnd == LndType::O2IB => unexamined(why),
+                _ => {
+                    complaint(&format!("{nid}: {why}"));
+                    Way::NoNet
+                }
+            }
+        })
+    }
+
+    /// Adds an interface from which the NID can be dialled.
+    fn add_interface(&self, nid: Nid) -> anyhow::Result<()> {
+        let Some(target) = nid.ip() else {
+            bail!("{nid} has no address");
         };
         let address = match self.source {
             Some(source) => source,
             None => endpoint_address(target, self.port)?,
         };
         let from = Nid::from_ip(nid.net(), address);
-        if has_node(address, self.port) {
+        if nid.net().lnd == LndType::TCP && has_node(address, self.port) {
             bail!(
                 "a node of this machine listens on {address} port {}, and {from} would look like its restart: give \
                  another address of this machine with --source-address, or stop that node",
@@ -382,6 +410,20 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.forget();
+    }
+}
+
+/// Returns how the node of a document reaches a NID.
+fn of_document(config: &Config, nid: Nid, own: &[Nid]) -> Way {
+    let of_net = own.iter().find(|own| own.net() == nid.net());
+    let routes = config.routes.iter().filter(|route| route.net == nid.net());
+    let gateways: Vec<String> = routes.map(|route| route.gateway.to_string()).collect();
+    match of_net {
+        Some(from) => Way::Direct {
+            from: from.to_string(),
+        },
+        None if gateways.is_empty() => Way::NoNet,
+        None => Way::Through { gateways },
     }
 }
 

@@ -23,6 +23,9 @@ const PINGS: usize = 128;
 /// The most connects at the same time.
 const KNOCKS: usize = 4;
 
+/// After so many connects, a terminal shows how far they are.
+const KNOCKS_SHOWN: usize = 32;
+
 /// Everything that a check found out.
 pub(super) struct Gathered {
     pub(super) facts: Facts,
@@ -96,8 +99,10 @@ impl<'a> Gathering<'a> {
             self.say(&format!("ending a connection of an earlier run on {nid}"));
             let mut exchange = None;
             let way = self.endpoint.way(nid);
-            if !matches!(way, Way::NoNet | Way::Untested)
-                && self.endpoint.ping(nid, 1) == Answer::Yes
+            if !matches!(
+                way,
+                Way::NoNet | Way::NoDevice { .. } | Way::Unexamined { .. }
+            ) && self.endpoint.ping(nid, 1) == Answer::Yes
             {
                 exchange = Some(Exchange::end(
                     record.export.clone(),
@@ -264,13 +269,21 @@ impl<'a> Gathering<'a> {
                 .targets
                 .iter_mut()
                 .filter(|target| !target.is_inactive);
-            let queue: Mutex<Vec<&mut TargetFacts>> = Mutex::new(asked.collect());
+            let asked: Vec<&mut TargetFacts> = asked.collect();
+            let (total, done) = (asked.len(), AtomicUsize::new(0));
+            let queue = Mutex::new(asked);
+            self.say(&format!("asking {total} targets, {KNOCKS} at a time"));
             in_threads(KNOCKS, || {
                 if self.is_stopped() {
                     return false;
                 }
                 let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                next.map(|target| self.knock_at(target)).is_some()
+                let is_one = next.map(|target| self.knock_at(target)).is_some();
+                let count = done.fetch_add(usize::from(is_one), Ordering::Relaxed) + 1;
+                if is_one && count.is_multiple_of(KNOCKS_SHOWN) {
+                    self.say(&format!("{count} of {total} targets asked"));
+                }
+                is_one
             });
             let rest = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
             rest.into_iter().for_each(|target| target.is_unasked = true);
@@ -303,7 +316,9 @@ impl<'a> Gathering<'a> {
             Err(_) => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) if nid.net().lnd.name().is_none() => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) => match self.endpoint.way(nid) {
-                way @ (Way::NoNet | Way::Untested) => (way, Answer::NotAsked),
+                way @ (Way::NoNet | Way::NoDevice { .. } | Way::Unexamined { .. }) => {
+                    (way, Answer::NotAsked)
+                }
                 way if self.endpoint.is_own(nid) => (way, Answer::NotAsked),
                 way if self.is_stopped() => (way, Answer::NotAsked),
                 way => (way, self.endpoint.ping(nid, turns)),

@@ -40,7 +40,7 @@ once. What could not be ended is named, written down (--state), and ended by the
 
 Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, which needs \
 CAP_NET_BIND_SERVICE or root. While a node of this machine runs, the check needs another address of the machine \
-(--source-address): peers would take it for a restart of that node.
+(--source-address): peers would take it for a restart of that node. Nodes on o2ib networks are dialled over RDMA.
 
 Examples
   finerail doctor mount --privileged 10.1.0.2@tcp:/fs1

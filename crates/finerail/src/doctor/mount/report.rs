@@ -46,26 +46,14 @@ impl Report<'_> {
         text
     }
 
-    /// Returns what was asked, and what could not be asked from here.
+    /// Returns what was asked.
     fn healthy(&self) -> String {
-        let facts = self.facts();
-        let count = facts.targets.len();
-        let untested = facts.targets.iter().filter(|target| {
-            let mut nids = target.nodes.iter().flatten();
-            nids.all(|reach| reach.way == Way::Untested)
-        });
-        let untested: Vec<&str> = untested.map(|target| target.name.as_str()).collect();
+        let count = self.facts().targets.len();
         let what = match self.has_knocked {
             true => "serve",
             false => "are on nodes that answer (--targets asks the targets themselves)",
         };
-        match untested[..] {
-            [] => format!("all {count} targets {what}"),
-            [first, ..] => format!(
-                "{} of {count} targets, such as {first}, are only on nets that cannot be tried from here; the others {what}",
-                untested.len()
-            ),
-        }
+        format!("all {count} targets {what}")
     }
 
     fn table(&self) -> Table {
@@ -194,7 +182,8 @@ fn row(name: &str, node: &str, reach: &Reach) -> [String; 5] {
         Way::Through { gateways } => format!("through {}", gateways.join(", ")),
         Way::Here => "this machine".to_owned(),
         Way::NoNet => "no net".to_owned(),
-        Way::Untested => "not tried: no tcp net".to_owned(),
+        Way::NoDevice { .. } => "no RDMA device".to_owned(),
+        Way::Unexamined { .. } => "not tried".to_owned(),
         Way::Unreadable => "no NID".to_owned(),
     };
     let answer = match &reach.answer {

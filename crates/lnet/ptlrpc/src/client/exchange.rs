@@ -563,7 +563,7 @@ impl Exchange {
         self.granted = Some(Granted {
             flags: data.u64(0).unwrap_or_default(),
             release: Release(data.u32(8).unwrap_or_default()),
-            instance: data.u32(56).unwrap_or_default(),
+            instance: data.u32(60).unwrap_or_default(),
         });
         if self.stage == Stage::Connecting {
             self.stage = Stage::Asking;

@@ -1,12 +1,12 @@
 //! Structures of locks.
 
-use super::{Evidence, Format::*, Layout, Tail, names, s};
+use super::{Evidence, Format::*, Layout, Tail, names, s, u};
 
 /// `dlm_req`.
 pub(crate) static DLM_REQ: Layout = Layout {
     name: "dlm_req",
     len: 88,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Handles,
     specs: &[
         s("flags", 0, 4, Flags(names::LOCK_FLAGS)),
@@ -14,7 +14,7 @@ pub(crate) static DLM_REQ: Layout = Layout {
         s("lock_type", 8, 4, Names(names::LOCK_TYPES)),
         s("resource[0]", 16, 8, Hex),
         s("resource[1]", 24, 8, Hex),
-        s("resource[2]", 32, 8, Hex),
+        u("resource[2]", 32, 8, Hex),
         s("resource[3]", 40, 8, Hex),
         s("requested_mode", 48, 4, Flags(names::MODES)),
         s("granted_mode", 52, 4, Flags(names::MODES)),
@@ -29,14 +29,14 @@ pub(crate) static DLM_REQ: Layout = Layout {
 pub(crate) static DLM_REP: Layout = Layout {
     name: "dlm_rep",
     len: 112,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[
         s("flags", 0, 4, Flags(names::LOCK_FLAGS)),
         s("lock_type", 8, 4, Names(names::LOCK_TYPES)),
         s("resource[0]", 16, 8, Hex),
         s("resource[1]", 24, 8, Hex),
-        s("resource[2]", 32, 8, Hex),
+        u("resource[2]", 32, 8, Hex),
         s("resource[3]", 40, 8, Hex),
         s("requested_mode", 48, 4, Flags(names::MODES)),
         s("granted_mode", 52, 4, Flags(names::MODES)),
@@ -46,7 +46,7 @@ pub(crate) static DLM_REP: Layout = Layout {
         s("policy[3]", 80, 8, Hex),
         s("handle", 88, 8, Hex),
         s("disposition", 96, 8, Flags(names::DISPOSITION)),
-        s("intent_status", 104, 8, Signed),
+        u("intent_status", 104, 8, Signed),
     ],
 };
 
@@ -54,7 +54,7 @@ pub(crate) static DLM_REP: Layout = Layout {
 pub(crate) static INTENT: Layout = Layout {
     name: "intent",
     len: 8,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[s("intent", 0, 8, Flags(names::INTENT))],
 };
@@ -65,5 +65,5 @@ pub(crate) static GL_DESC: Layout = Layout {
     len: 64,
     evidence: Evidence::Read,
     tail: Tail::Nothing,
-    specs: &[s("gl_desc", 0, 64, Bytes)],
+    specs: &[u("gl_desc", 0, 64, Bytes)],
 };

@@ -1,6 +1,7 @@
 //! The structures inside buffers as tables: one line a field, and a walk that leaves no byte out.
 
 pub(crate) mod common;
+pub(crate) mod evidence;
 pub(crate) mod ldlm;
 pub(crate) mod mds;
 pub(crate) mod names;
@@ -28,6 +29,7 @@ pub(crate) struct Layout {
     pub(crate) name: &'static str,
     /// Bytes without the tail.
     pub(crate) len: usize,
+    /// How sure the fields are that no capture has a value of.
     pub(crate) evidence: Evidence,
     pub(crate) tail: Tail,
     /// In the order of their offsets.
@@ -44,6 +46,16 @@ pub(crate) enum Tail {
     Text,
 }
 
+impl Tail {
+    const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Handles => Some("handle"),
+            Self::Text => Some("name"),
+        }
+    }
+}
+
 /// A field of a structure.
 #[derive(Debug)]
 pub(crate) struct Spec {
@@ -51,15 +63,26 @@ pub(crate) struct Spec {
     at: u16,
     len: u16,
     format: Format,
+    is_seen: bool,
 }
 
-/// Makes a field.
+/// Makes a field that a capture has a value of.
 pub(crate) const fn s(name: &'static str, at: u16, len: u16, format: Format) -> Spec {
     Spec {
         name,
         at,
         len,
         format,
+        is_seen: true,
+    }
+}
+
+/// Makes a field that no capture has a value of.
+pub(crate) const fn u(name: &'static str, at: u16, len: u16, format: Format) -> Spec {
+    let is_seen = false;
+    Spec {
+        is_seen,
+        ..s(name, at, len, format)
     }
 }
 
@@ -125,11 +148,15 @@ impl<'a> Field<'a> {
     pub fn is_undecoded(&self) -> bool {
         self.name == UNDECODED
     }
+
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.view.number(0, self.bytes.len())
+    }
 }
 
 impl fmt::Display for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.view.number(0, self.bytes.len());
+        let number = self.number();
         match (self.format, number) {
             (Format::Text, _) => write!(f, "{}", Text::new(self.bytes)),
             (Format::Fid, _) => print_or_bytes(f, self.bytes, Fid::read(self.view, 0)),
@@ -206,6 +233,21 @@ pub(crate) fn flag_names(
 }
 
 impl Layout {
+    fn evidence_of(&self, spec: &Spec) -> Evidence {
+        match spec.is_seen {
+            true => Evidence::Live,
+            false => self.evidence,
+        }
+    }
+
+    /// Captures have locks with handles.
+    fn tail_evidence(&self) -> Evidence {
+        match self.tail {
+            Tail::Handles => Evidence::Live,
+            Tail::Text | Tail::Nothing => self.evidence,
+        }
+    }
+
     /// Calls `each` with every field of a structure at offset `base` of the message, bytes between fields included.
     /// Returns the bytes that were explained.
     pub(crate) fn walk<'a>(
@@ -216,27 +258,21 @@ impl Layout {
     ) -> usize {
         let end = self.len.min(view.bytes().len());
         let mut at = 0;
-        let mut put = |name, from: usize, to: usize, format| {
+        let mut put = |name, from: usize, to: usize, evidence, format| {
             if from < to {
                 let part = view.part(from, to - from);
-                each(Field::new(
-                    self.name,
-                    name,
-                    base + from,
-                    part,
-                    self.evidence,
-                    format,
-                ));
+                let at = base + from;
+                each(Field::new(self.name, name, at, part, evidence, format));
             }
         };
         for spec in self.specs {
             let from = usize::from(spec.at).min(end);
             let to = (usize::from(spec.at) + usize::from(spec.len)).min(end);
-            put("pad", at, from, Format::Bytes);
-            put(spec.name, from, to, spec.format);
+            put("pad", at, from, self.evidence, Format::Bytes);
+            put(spec.name, from, to, self.evidence_of(spec), spec.format);
             at = to;
         }
-        put("pad", at, end, Format::Bytes);
+        put("pad", at, end, self.evidence, Format::Bytes);
         end + self.walk_tail(view.part(end, usize::MAX), base + end, each)
     }
 
@@ -252,7 +288,7 @@ impl Layout {
                         "handle",
                         base + at,
                         part,
-                        self.evidence,
+                        self.tail_evidence(),
                         Format::Hex,
                     ));
                 }
@@ -263,7 +299,7 @@ impl Layout {
                     "name",
                     base,
                     rest,
-                    self.evidence,
+                    self.tail_evidence(),
                     Format::Text,
                 ));
             }

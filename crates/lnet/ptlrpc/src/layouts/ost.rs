@@ -1,12 +1,12 @@
 //! Structures of object servers.
 
-use super::{Evidence, Format::*, Layout, Tail, names, s};
+use super::{Evidence, Format::*, Layout, Tail, names, s, u};
 
 /// `ost_body`.
 pub(crate) static OST_BODY: Layout = Layout {
     name: "ost_body",
     len: 208,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[
         s("valid", 0, 8, Flags(names::OBDO_VALID)),
@@ -18,24 +18,24 @@ pub(crate) static OST_BODY: Layout = Layout {
         s("ctime", 56, 8, Signed),
         s("blocks", 64, 8, Dec),
         s("grant", 72, 8, Dec),
-        s("blksize", 80, 4, Dec),
+        u("blksize", 80, 4, Dec),
         s("mode", 84, 4, Octal),
-        s("uid", 88, 4, Dec),
-        s("gid", 92, 4, Dec),
+        u("uid", 88, 4, Dec),
+        u("gid", 92, 4, Dec),
         s("flags", 96, 4, Flags(names::OBDO_FLAGS)),
         s("nlink", 100, 4, Hex),
         s("parent_oid", 104, 4, Hex),
         s("misc", 108, 4, Hex),
-        s("ioepoch", 112, 8, Dec),
-        s("stripe_idx", 120, 4, Dec),
-        s("parent_ver", 124, 4, Dec),
+        u("ioepoch", 112, 8, Dec),
+        u("stripe_idx", 120, 4, Dec),
+        u("parent_ver", 124, 4, Dec),
         s("handle", 128, 8, Hex),
         s("layout", 136, 28, Bytes),
-        s("layout_version", 164, 4, Dec),
-        s("uid_h", 168, 4, Dec),
-        s("gid_h", 172, 4, Dec),
+        u("layout_version", 164, 4, Dec),
+        u("uid_h", 168, 4, Dec),
+        u("gid_h", 172, 4, Dec),
         s("data_version", 176, 8, Hex),
-        s("projid", 184, 4, Dec),
+        u("projid", 184, 4, Dec),
     ],
 };
 
@@ -43,7 +43,7 @@ pub(crate) static OST_BODY: Layout = Layout {
 pub(crate) static IOOBJ: Layout = Layout {
     name: "obd_ioobj",
     len: 24,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[
         s("object", 0, 16, Object),
@@ -56,7 +56,7 @@ pub(crate) static IOOBJ: Layout = Layout {
 pub(crate) static NIOBUF: Layout = Layout {
     name: "niobuf_remote",
     len: 16,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[
         s("offset", 0, 8, Dec),
@@ -71,7 +71,7 @@ pub(crate) static LADVISE_HEADER: Layout = Layout {
     len: 32,
     evidence: Evidence::Read,
     tail: Tail::Nothing,
-    specs: &[s("ladvise_header", 0, 32, Bytes)],
+    specs: &[u("ladvise_header", 0, 32, Bytes)],
 };
 
 /// `ladvise`.
@@ -80,14 +80,14 @@ pub(crate) static LADVISE: Layout = Layout {
     len: 32,
     evidence: Evidence::Read,
     tail: Tail::Nothing,
-    specs: &[s("ladvise", 0, 32, Bytes)],
+    specs: &[u("ladvise", 0, 32, Bytes)],
 };
 
 /// `ost_lvb`.
 pub(crate) static OST_LVB: Layout = Layout {
     name: "ost_lvb",
     len: 56,
-    evidence: Evidence::Live,
+    evidence: Evidence::Checked,
     tail: Tail::Nothing,
     specs: &[
         s("size", 0, 8, Dec),
@@ -95,8 +95,8 @@ pub(crate) static OST_LVB: Layout = Layout {
         s("atime", 16, 8, Signed),
         s("ctime", 24, 8, Signed),
         s("blocks", 32, 8, Dec),
-        s("mtime_ns", 40, 4, Dec),
-        s("atime_ns", 44, 4, Dec),
-        s("ctime_ns", 48, 4, Dec),
+        u("mtime_ns", 40, 4, Dec),
+        u("atime_ns", 44, 4, Dec),
+        u("ctime_ns", 48, 4, Dec),
     ],
 };

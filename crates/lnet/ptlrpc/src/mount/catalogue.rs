@@ -42,6 +42,9 @@ kinds! {
     MGS_NO_NET "mgs-no-net" Fails
         "is on a net of which this machine has no interface and no route"
         "give this machine an interface on that net, or a route to it, and name the document with --config"
+    MGS_NO_DEVICE "mgs-no-device" Fails
+        "is on an o2ib net for which this machine has no RDMA device"
+        "give this machine an RDMA device with an address of that net, or a route to it, and name the document with --config"
     MGS_PORT_CLOSED "mgs-port-closed" Fails
         "refuses the connection: no LNet runs there on this port"
         "start LNet and the MGS on that node, or give the right --port"
@@ -93,6 +96,9 @@ kinds! {
     UNFINISHED "check-unfinished" Unknown
         "was not asked to the end"
         "check again, and give a longer --timeout if the time was over"
+    NOT_EXAMINED "not-examined" Unknown
+        "is on a net on which this check cannot speak from here"
+        "do away with what kept it from speaking, or examine that net with the tools of the node that runs here (lnetctl ping)"
     TARGET_NO_NID "target-no-nid" Suffers
         "has no NID in the configuration log"
         "regenerate the log (writeconf) with LNet configured on the server"
@@ -105,6 +111,9 @@ kinds! {
     TARGET_NO_NET "target-no-net" Suffers
         "is only on nets of which this machine has no interface and no route"
         "give this machine a route to that net"
+    TARGET_NO_DEVICE "target-no-device" Suffers
+        "is only on o2ib nets for which this machine has no RDMA device"
+        "give this machine an RDMA device with an address of that net, or a route to it, and name the document with --config"
     TARGET_PORT_CLOSED "target-port-closed" Suffers
         "is on a node where no LNet runs on this port"
         "start LNet on that node"

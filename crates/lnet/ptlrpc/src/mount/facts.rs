@@ -113,8 +113,16 @@ pub enum Way {
     Here,
     /// No interface is on its net, and no route leads there.
     NoNet,
-    /// The net is of a kind that cannot be tried from here.
-    Untested,
+    /// The net is an o2ib net, and this machine has no RDMA device for it.
+    NoDevice {
+        /// What was missing.
+        why: String,
+    },
+    /// The check cannot speak on the net, though this machine may have a way there.
+    Unexamined {
+        /// What kept the check from it.
+        why: String,
+    },
     /// The text is no NID.
     Unreadable,
 }

@@ -152,6 +152,14 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
                 .collect();
             return verdict.add(&UNFINISHED, name, seen.join("; "));
         }
+        let is_unexamined = |mgs: &&Mgs| mgs.outcome.is_none() && any_unexamined(&mgs.nids);
+        if let Some(mgs) = facts.mgs.iter().find(is_unexamined) {
+            let name = format!("the MGS at {}", names(&mgs.nids));
+            let others = facts.mgs.iter().filter(|mgs| !is_unexamined(mgs));
+            let others = others.map(|mgs| why_not(mgs).1);
+            let seen: Vec<String> = [describe(&mgs.nids)].into_iter().chain(others).collect();
+            return verdict.add(&NOT_EXAMINED, name, seen.join("; "));
+        }
         // Of several nodes, the one that got furthest tells most.
         let told = facts.mgs.iter().max_by_key(|mgs| progress(mgs));
         if let Some(mgs) = told {
@@ -199,6 +207,7 @@ fn why_not(mgs: &Mgs) -> (&'static Kind, String) {
             Some((Why::PortClosed, seen)) => (&MGS_PORT_CLOSED, seen),
             Some((Why::NotLnet, seen)) => (&MGS_NOT_LNET, seen),
             Some((_, seen)) => (&MGS_UNREACHABLE, seen),
+            None if any_without_device(&mgs.nids) => (&MGS_NO_DEVICE, describe(&mgs.nids)),
             None => (
                 &MGS_NO_NET,
                 format!("{} cannot be reached from here", names(&mgs.nids)),
@@ -306,9 +315,13 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
         return;
     }
     let answers = |node: &Vec<Reach>| node.iter().any(Reach::answers);
-    let untested = |reach: &Reach| reach.way == Way::Untested || reach.is_unasked();
+    let untested = |reach: &Reach| is_untried(&reach.way) || reach.is_unasked();
     if !target.nodes.iter().any(answers) {
-        if !nids().any(untested) {
+        let is_unfinished = nids().any(Reach::is_unasked);
+        if target.nodes.iter().any(|node| any_unexamined(node)) {
+            let all: Vec<Reach> = nids().cloned().collect();
+            verdict.add(&NOT_EXAMINED, name, describe(&all));
+        } else if !is_unfinished {
             unreached_target(target, verdict);
         }
         return;
@@ -317,10 +330,22 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
     if !target.now.is_empty() && target.now.iter().all(is_away) {
         return verdict.add(&TARGET_AWAY, name, describe(&target.now));
     }
+    let is_served_where_asked = target.knocks.iter().any(|knock| knock.result.is_ok())
+        || target.now.iter().any(Reach::answers);
+    if !is_served_where_asked && target.now.iter().any(|reach| is_untried(&reach.way)) {
+        let kind = match any_unexamined(&target.now) {
+            true => &NOT_EXAMINED,
+            false => &TARGET_NO_DEVICE,
+        };
+        return verdict.add(kind, name, describe(&target.now));
+    }
     for (at, node) in target.nodes.iter().enumerate() {
-        let is_unknown = node.iter().any(untested);
+        let is_unknown = any_unexamined(node) || node.iter().any(Reach::is_unasked);
         match (answers(node), at) {
             (true, _) => silent_rails(node, name, verdict),
+            (false, 0) if any_unexamined(node) && !is_served_where_asked => {
+                verdict.add(&NOT_EXAMINED, name, describe(node));
+            }
             (false, _) if is_unknown => {}
             (false, 0) => verdict.add(&ON_FAILOVER, name, describe(node)),
             (false, _) => verdict.add(&NO_FAILOVER, name, describe(node)),
@@ -335,6 +360,7 @@ fn unreached_target(target: &TargetFacts, verdict: &mut Verdict) {
         Some(Why::PortClosed) => &TARGET_PORT_CLOSED,
         Some(Why::NotLnet) => &TARGET_NOT_LNET,
         Some(_) => &TARGET_UNREACHABLE,
+        None if any_without_device(&all) => &TARGET_NO_DEVICE,
         None => &TARGET_NO_NET,
     };
     verdict.add(kind, &target.name, describe(&all));
@@ -342,7 +368,7 @@ fn unreached_target(target: &TargetFacts, verdict: &mut Verdict) {
 
 fn silent_rails(node: &[Reach], name: &str, verdict: &mut Verdict) {
     for reach in node.iter().filter(|reach| !reach.answers()) {
-        if reach.way != Way::Untested && !reach.is_unasked() {
+        if !is_untried(&reach.way) && !reach.is_unasked() {
             verdict.add(&RAIL_DOWN, name, describe(std::slice::from_ref(reach)));
         }
     }
@@ -416,6 +442,21 @@ fn check_nids(facts: &Facts, verdict: &mut Verdict) {
     }
 }
 
+/// Returns whether nothing could be sent there, so that its silence says nothing about the node.
+fn is_untried(way: &Way) -> bool {
+    matches!(way, Way::Unexamined { .. } | Way::NoDevice { .. })
+}
+
+fn any_unexamined(nids: &[Reach]) -> bool {
+    let mut ways = nids.iter().map(|reach| &reach.way);
+    ways.any(|way| matches!(way, Way::Unexamined { .. }))
+}
+
+fn any_without_device(nids: &[Reach]) -> bool {
+    let mut ways = nids.iter().map(|reach| &reach.way);
+    ways.any(|way| matches!(way, Way::NoDevice { .. }))
+}
+
 /// Returns the most telling cause among NIDs of which none answers.
 fn unreached(nids: &[Reach]) -> Option<(Why, String)> {
     let causes = nids.iter().filter_map(|reach| match &reach.answer {
@@ -444,6 +485,7 @@ fn describe(nids: &[Reach]) -> String {
         let seen = match (&reach.answer, &reach.way) {
             (Answer::No { seen, .. }, _) => seen.as_str(),
             (_, Way::NoNet) => "no interface and no route to its net",
+            (_, Way::NoDevice { why } | Way::Unexamined { why }) => why.as_str(),
             _ => "not tested",
         };
         let separator = if at > 0 { "; " } else { "" };

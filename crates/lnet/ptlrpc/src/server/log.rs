@@ -5,6 +5,12 @@ use crate::view::pad8;
 /// The length of a block, and of the header, in bytes.
 const BLOCK: usize = 8192;
 
+/// The offset of the bits of the records that are alive, that of the header itself among them.
+const BITMAP: usize = 88;
+
+/// The flag of a log that is no catalogue.
+const PLAIN: u32 = 4;
+
 /// The NIDs of each node of a target: the 8-byte form, 0 for a NID that has none, and the text.
 pub type Nodes<'a> = &'a [&'a [(u64, &'a str)]];
 
@@ -129,9 +135,21 @@ impl LogWriter {
         for word in [BLOCK as u32, 0, 0x1064_5539, 0] {
             header.extend(word.to_le_bytes());
         }
+        header.extend(0u64.to_le_bytes());
+        let alive = self.records.iter().filter(|(_, is_alive, _)| *is_alive);
+        let alive: Vec<u32> = [0]
+            .into_iter()
+            .chain(alive.map(|(index, ..)| *index))
+            .collect();
+        for word in [alive.len() as u32, BITMAP as u32, 0, PLAIN, 0] {
+            header.extend(word.to_le_bytes());
+        }
+        if self.last() > 0 {
+            header.extend(b"config_uuid");
+        }
         header.resize(BLOCK - 8, 0);
-        for (index, ..) in self.records.iter().filter(|(_, is_alive, _)| *is_alive) {
-            if let Some(byte) = header.get_mut(88 + *index as usize / 8) {
+        for index in alive {
+            if let Some(byte) = header.get_mut(BITMAP + index as usize / 8) {
                 *byte |= 1 << (index % 8);
             }
         }

@@ -5,6 +5,7 @@ mod harm;
 mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 pub use log::{LogWriter, Nodes};
 
@@ -49,6 +50,10 @@ pub enum Trouble {
     SameBlock,
     /// The state of the target's space.
     State(u32),
+    /// The request is executed, and its reply comes after this time.
+    Slow(Duration),
+    /// The target recovers: it takes connects of clients that no recovery waits for, and answers pings.
+    Recovery,
 }
 
 /// A target that is served.
@@ -64,6 +69,10 @@ pub struct Served {
     pub logs: BTreeMap<String, LogWriter>,
     /// The parts of the table of an MGS that says where targets are, by the first version in each.
     pub tables: BTreeMap<u64, Vec<u8>>,
+    /// The most that a connect is granted, as connect data; empty for what it asks.
+    pub grants: Vec<u8>,
+    /// The space of a target, as the reply to a question for it.
+    pub statfs: Vec<u8>,
 }
 
 impl Served {
@@ -76,6 +85,8 @@ impl Served {
             troubles: Vec::new(),
             logs: BTreeMap::new(),
             tables: BTreeMap::new(),
+            grants: Vec::new(),
+            statfs: vec![0; 144],
         }
     }
 
@@ -126,6 +137,8 @@ pub struct Answer {
     pub match_bits: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
+    /// How long after the request it is sent.
+    pub after: Duration,
 }
 
 /// The targets of one node.
@@ -141,12 +154,24 @@ pub struct Server {
     pub asked: Vec<u32>,
 }
 
-const EIO: i32 = -5;
 const ENOENT: i32 = -2;
+const EIO: i32 = -5;
+const EAGAIN: i32 = -11;
+const EBUSY: i32 = -16;
 const ENODEV: i32 = -19;
 const EBADR: i32 = -53;
 const ENOTCONN: i32 = -107;
 const EALREADY: i32 = -114;
+
+/// The errors of a request that was executed: EPERM, ENOENT, EACCES, ENOSPC, EROFS, EINPROGRESS, EDQUOT. Others are of a request
+/// that was refused, and their reply has another type.
+const EXECUTED: [i32; 7] = [-1, -2, -13, -28, -30, -115, -122];
+
+/// The flag of a client that no recovery waits for.
+const LIGHTWEIGHT: u64 = 1 << 48;
+
+/// The flags of a reply to a connect: the target can be asked again after a restart.
+const REPLAYABLE: u32 = 0x4;
 
 impl Server {
     /// Returns a node that serves these targets.
@@ -232,8 +257,13 @@ impl Server {
             portal: portal::MGS_BULK,
             match_bits,
             bytes,
+            after: delay(trouble),
         });
-        let body = reply_body(opc, status, cookie.unwrap_or(body.handle()), trouble);
+        let op_flags = match service {
+            Service::Mdt | Service::Ost if cookie.is_some() => REPLAYABLE,
+            _ => 0,
+        };
+        let body = reply_body(opc, status, cookie.unwrap_or(0), op_flags, trouble);
         let reply = Reply { body, buffers };
         let answers = reply.answers(service.reply_portal(), match_bits, trouble, bytes);
         bulk.into_iter().chain(answers).collect()
@@ -257,15 +287,19 @@ impl Server {
             return (missing, Vec::new());
         };
         match body.opc() {
-            connect if opc_is_connect(connect) => self.connect(target, message, body),
+            connect if opc_is_connect(connect) => self.connect(target, message, body, trouble),
             opc::MGS_DISCONNECT | opc::MDS_DISCONNECT | opc::OST_DISCONNECT => {
                 let cookie = body.handle();
                 self.connections.retain(|_, held| held.cookie != cookie);
                 (0, Vec::new())
             }
             opc::OBD_PING => (0, Vec::new()),
+            opc::OST_STATFS | opc::MDS_STATFS if trouble == Some(Trouble::Recovery) => {
+                (EAGAIN, Vec::new())
+            }
             opc::OST_STATFS | opc::MDS_STATFS => {
-                let mut statfs = vec![0; 144];
+                let served = self.targets.get(target);
+                let mut statfs = served.map_or_else(Vec::new, |served| served.statfs.clone());
                 if let (Some(Trouble::State(state)), Some(place)) =
                     (trouble, statfs.get_mut(104..108))
                 {
@@ -286,7 +320,14 @@ impl Server {
         target: usize,
         message: &Message<'_>,
         body: &Body<'_>,
+        trouble: Option<Trouble>,
     ) -> (i32, Vec<Vec<u8>>) {
+        let data = message.buffer(4).map(|view| view.bytes().to_vec());
+        let data = data.unwrap_or_default();
+        let asked = View::little(&data).u64(0).unwrap_or_default();
+        if trouble == Some(Trouble::Recovery) && asked & LIGHTWEIGHT == 0 {
+            return (EBUSY, Vec::new());
+        }
         let name = self.targets.get(target).map(|served| served.name.clone());
         let key = (name.unwrap_or_default(), harm::name_of(message, 2));
         let handle = message
@@ -306,11 +347,9 @@ impl Server {
             conn_cnt,
         };
         self.connections.insert(key, connection);
-        let data = message.buffer(4).map(|view| view.bytes().to_vec());
-        (
-            0,
-            vec![cookie.to_le_bytes().to_vec(), data.unwrap_or_default()],
-        )
+        let grants = self.targets.get(target).map(|served| &served.grants);
+        let granted = grants.map_or_else(Vec::new, |grants| granted(grants, data));
+        (0, vec![cookie.to_le_bytes().to_vec(), granted])
     }
 
     fn read_log(
@@ -429,10 +468,39 @@ fn opc_is_connect(opc: u32) -> bool {
     matches!(opc, opc::MGS_CONNECT | opc::MDS_CONNECT | opc::OST_CONNECT)
 }
 
-fn reply_body(opc: u32, status: i32, handle: u64, trouble: Option<Trouble>) -> Vec<u8> {
+/// Returns what a connect is granted: of the flags at 0 and at 80 those that it asked for, and the rest as the target has it.
+fn granted(grants: &[u8], asked: Vec<u8>) -> Vec<u8> {
+    if grants.is_empty() {
+        return asked;
+    }
+    let mut data = grants.to_vec();
+    for at in (0..8).chain(80..88) {
+        if let (Some(byte), Some(asked)) = (data.get_mut(at), asked.get(at)) {
+            *byte &= asked;
+        }
+    }
+    data
+}
+
+fn delay(trouble: Option<Trouble>) -> Duration {
+    match trouble {
+        Some(Trouble::Slow(delay)) => delay,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Only the reply to a connect has a handle.
+fn reply_body(
+    opc: u32,
+    status: i32,
+    handle: u64,
+    op_flags: u32,
+    trouble: Option<Trouble>,
+) -> Vec<u8> {
     let kind = match (status, trouble) {
         (_, Some(Trouble::Echo)) => Type::Request,
         (0, _) => Type::Reply,
+        (executed, _) if EXECUTED.contains(&executed) => Type::Reply,
         _ => Type::Error,
     };
     let opc = if trouble == Some(Trouble::OtherOperation) {
@@ -451,6 +519,7 @@ fn reply_body(opc: u32, status: i32, handle: u64, trouble: Option<Trouble>) -> V
     }
     body.resize(56, 0);
     body.extend(banned.to_le_bytes());
+    body.extend(op_flags.to_le_bytes());
     body.resize(68, 0);
     body.extend(1u32.to_le_bytes());
     body.resize(184, 0);
@@ -494,6 +563,7 @@ impl Reply {
             portal,
             match_bits,
             bytes,
+            after: delay(trouble),
         };
         vec![answer; copies]
     }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod captures;
+
 use lnet_ptlrpc::{BODY_LEN, MAGIC};
 
 /// Makes a message of these buffers.
