@@ -135,11 +135,11 @@ fn send(node: &Node, queue: &EventQueue, answer: Answer, target: ProcessId) -> b
         })
     });
     let is_sent = sent.is_ok();
-    while ack && is_sent {
-        match queue.wait(None) {
-            Ok(it) if it.event.kind != EventKind::Ack => {}
-            _ => break,
-        }
+    if ack && is_sent {
+        while queue
+            .wait(None)
+            .is_ok_and(|it| it.event.kind != EventKind::Ack)
+        {}
     }
     is_sent
 }
