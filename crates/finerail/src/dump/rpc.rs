@@ -516,7 +516,7 @@ fn text_table(table: &Summary) -> Table {
     if let Some(first) = all.first_mut() {
         "all".clone_into(first);
     }
-    put(all, table.total());
+    put(all, &table.total());
     for column in text.column_iter_mut().skip(table.by().len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }

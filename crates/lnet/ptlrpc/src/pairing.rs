@@ -141,7 +141,12 @@ impl Pairer {
         over.sort_unstable();
         for key in over {
             if let Some(open) = self.remove(key) {
-                open.all_bits().for_each(|bits| self.lost.insert(bits, ()));
+                // A router may have shown one of its sides only.
+                let ended = match open.rpc.ended {
+                    Some(_) => &mut self.closed,
+                    None => &mut self.lost,
+                };
+                open.all_bits().for_each(|bits| ended.insert(bits, ()));
                 self.give(open, End::Unanswered, sink);
             }
         }

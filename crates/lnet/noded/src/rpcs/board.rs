@@ -68,6 +68,19 @@ impl Sums {
         }
     }
 
+    fn plus(mut self, other: &Self) -> Self {
+        self.rpcs += other.rpcs;
+        self.errors += other.errors;
+        self.unanswered += other.unanswered;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.answered += other.answered;
+        self.micros = self.micros.saturating_add(other.micros);
+        for (count, more) in self.by_time.iter_mut().zip(other.by_time) {
+            *count += more;
+        }
+        self
+    }
+
     fn minus(mut self, other: &Self) -> Self {
         self.rpcs = self.rpcs.saturating_sub(other.rpcs);
         self.errors = self.errors.saturating_sub(other.errors);
@@ -100,8 +113,8 @@ impl Board {
         self.by
     }
 
-    /// Returns the figures of all RPCs.
-    pub(super) const fn total(&self) -> &Figures {
+    /// Adds up the figures of all RPCs.
+    pub(super) fn total(&self) -> Figures {
         self.table.total()
     }
 
@@ -121,7 +134,8 @@ impl Board {
         let rows: BTreeMap<u64, Ranked<'_>> = rows.collect();
         choose(&mut self.own, &rows, self.seen);
         self.seen = self.table.births();
-        let mut rest = Sums::of(self.table.total());
+        let all = rows.values().map(|row| Sums::of(row.figures));
+        let mut rest = all.fold(Sums::of(self.table.rest()), |sum, row| sum.plus(&row));
         let mut lines = Vec::new();
         for own in &self.own {
             let Some(row) = rows.get(&own.born) else {
@@ -194,7 +208,7 @@ mod tests {
 
     /// Looks, and checks that no RPC is missing and that no count has fallen since `before`.
     fn look(board: &mut Board, before: &mut Shown) -> Shown {
-        let total = Sums::of(board.total());
+        let total = Sums::of(&board.total());
         let lines = board.look();
         assert!(lines.len() <= OWN_MAX + 1);
         let shown: Shown = lines

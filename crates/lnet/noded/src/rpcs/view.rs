@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use lnet_dlc::protocol::{RpcFilter, RpcNumbers, RpcRow, RpcTable, RpcTold};
-use lnet_ptlrpc::{Figures, Rpc};
+use lnet_ptlrpc::{By, Figures, Rpc};
 use lnet_types::Time;
 
 use super::Shared;
@@ -32,7 +32,9 @@ impl RpcView {
             rows: board.look().iter().map(row).collect(),
         });
         let tables = tables.collect();
-        let all = counted.boards.first().map(Board::total);
+        // The table with the fewest rows.
+        let mut boards = counted.boards.iter();
+        let all = boards.find(|board| board.by() == By::Operation);
         RpcNumbers {
             all: all.map_or_else(RpcRow::default, of_all),
             outstanding: counted.pairer.outstanding() as u64,
@@ -49,7 +51,8 @@ impl RpcView {
     }
 }
 
-fn of_all(figures: &Figures) -> RpcRow {
+fn of_all(board: &Board) -> RpcRow {
+    let figures = &board.total();
     row(&Line {
         name: "all",
         sums: Sums::of(figures),
