@@ -163,6 +163,23 @@ fn log_of_many_blocks_is_read_whole_without_its_dead_records() {
     expect_nothing_hidden(&exchange, &server);
 }
 
+/// Records of some lengths leave a rest of their block in which no record has room.
+#[test]
+fn log_is_read_whole_whatever_the_lengths_of_its_records() {
+    for len in 0..64 {
+        let mut log = LogWriter::default();
+        let text = "x".repeat(len);
+        (0..300).for_each(|_| log.command(0xc_f00f, 0, &["fs1", &text]));
+        log.target("fs1-MDT0000", &[&[(NODE, "192.168.1.10@tcp")]]);
+        let served = Served::new(Service::Mgs, "MGS").log("fs1-client", log);
+        let mut server = Server::new(vec![served]);
+        let mut exchange = reading();
+        run(&mut exchange, &mut server, None);
+        assert_eq!(exchange.failure(), None, "{len} characters");
+        assert_eq!(exchange.log().unwrap().0.targets.len(), 1);
+    }
+}
+
 #[test]
 fn rules_of_security_are_read_from_their_own_log() {
     let mut rules = LogWriter::default();

@@ -181,7 +181,13 @@ impl LogWriter {
         if last == 0 {
             return None;
         }
-        let end = (wanted * BLOCK + block.len()) as u64;
+        // Behind the last block the file ends; another was read whole, with the rest in which no record has room.
+        let read = if last == self.last() {
+            block.len()
+        } else {
+            BLOCK
+        };
+        let end = (wanted * BLOCK + read) as u64;
         block.resize(BLOCK, 0);
         Some((block, last, end))
     }
