@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lnet_ptlrpc::client::{Failure, Granted, Service};
 use lnet_ptlrpc::mount::{
-    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Way, Why, check,
+    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Verdict, Way, Why, check,
 };
 
 fn reach(nid: &str, answer: Answer) -> Reach {
@@ -186,106 +186,60 @@ fn unexamined(nid: &str) -> Reach {
     untried(nid, Way::Unexamined { why })
 }
 
+fn of_mgs(nids: Vec<Reach>) -> Verdict {
+    let mut facts = facts(None, Vec::new());
+    facts.mgs[0].nids = nids;
+    check(&facts)
+}
+
+/// Checks a healthy site in which one target has these nodes.
+fn of_target(name: &str, nodes: Vec<Vec<Reach>>, now: Vec<Reach>) -> Verdict {
+    let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.2@tcp", Answer::Yes)]);
+    let mut other = target(name, Vec::new());
+    (other.nodes, other.now) = (nodes, now);
+    if name == mdt.name {
+        mdt = other.clone();
+    }
+    check(&facts(healthy(), vec![mdt, other]))
+}
+
+/// Checks the first finding, and that the text says why a NID was not tried.
+#[track_caller]
+fn says(verdict: &Verdict, name: &str, severity: Severity) {
+    let worst = &verdict.findings[0];
+    let found = (worst.kind.name, worst.severity);
+    assert_eq!(found, (name, severity), "{verdict}");
+    let text = verdict.to_string();
+    let is_said = text.contains("no RDMA device") || text.contains("ko2iblnd runs here");
+    assert!(is_said, "{text}");
+}
+
 #[test]
 fn a_machine_is_not_said_to_mount_what_could_not_be_tried_from_it() {
-    let of_mgs = |nids: Vec<Reach>| {
-        let mut facts = facts(None, Vec::new());
-        facts.mgs[0].nids = nids;
-        check(&facts)
-    };
-    let of_target = |name: &str, nodes: Vec<Vec<Reach>>, now: Vec<Reach>| {
-        let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.2@tcp", Answer::Yes)]);
-        let mut other = target(name, Vec::new());
-        (other.nodes, other.now) = (nodes, now);
-        if name == mdt.name {
-            mdt = other.clone();
-        }
-        check(&facts(healthy(), vec![mdt, other]))
-    };
+    use Severity::{Fails, Suffers, Unknown};
     let (mdt0, ost, tcp) = ("fs1-MDT0000", "fs1-OST0000", "10.0.0.3@tcp");
+    let lacking = || no_device("10.7.0.3@o2ib");
+    let spared = || unexamined("10.7.0.3@o2ib");
     let answering = || reach(tcp, Answer::Yes);
-    let cases = [
-        (
-            of_mgs(vec![no_device("10.7.0.2@o2ib")]),
-            "mgs-no-device",
-            Severity::Fails,
-        ),
-        (
-            of_mgs(vec![unexamined("10.7.0.2@o2ib")]),
-            "not-examined",
-            Severity::Unknown,
-        ),
-        (
-            of_target(mdt0, vec![vec![no_device("10.7.0.3@o2ib")]], Vec::new()),
-            "target-no-device",
-            Severity::Fails,
-        ),
-        (
-            of_target(mdt0, vec![vec![unexamined("10.7.0.3@o2ib")]], Vec::new()),
-            "not-examined",
-            Severity::Unknown,
-        ),
-        (
-            of_target(ost, vec![vec![no_device("10.7.0.3@o2ib")]], Vec::new()),
-            "target-no-device",
-            Severity::Suffers,
-        ),
-        (
-            of_target(
-                ost,
-                vec![vec![silent(tcp), unexamined("10.7.0.3@o2ib")]],
-                Vec::new(),
-            ),
-            "not-examined",
-            Severity::Unknown,
-        ),
-        // A failover node answers, and the node that serves was not tried.
-        (
-            of_target(
-                mdt0,
-                vec![vec![no_device("10.7.0.3@o2ib")], vec![answering()]],
-                vec![no_device("10.7.0.3@o2ib")],
-            ),
-            "target-no-device",
-            Severity::Fails,
-        ),
-        (
-            of_target(
-                mdt0,
-                vec![vec![unexamined("10.7.0.3@o2ib")], vec![answering()]],
-                Vec::new(),
-            ),
-            "not-examined",
-            Severity::Unknown,
-        ),
-        (
-            of_target(
-                ost,
-                vec![vec![no_device("10.7.0.3@o2ib")], vec![answering()]],
-                Vec::new(),
-            ),
-            "target-on-failover",
-            Severity::Suffers,
-        ),
-    ];
-    for (verdict, name, severity) in cases {
-        let worst = &verdict.findings[0];
-        assert_eq!(
-            (worst.kind.name, worst.severity),
-            (name, severity),
-            "{verdict}"
-        );
-        let text = verdict.to_string();
-        let is_said = text.contains("no RDMA device") || text.contains("ko2iblnd runs here");
-        assert!(is_said, "{text}");
-    }
+    let only = |name, reach| of_target(name, vec![vec![reach]], Vec::new());
+    says(&of_mgs(vec![lacking()]), "mgs-no-device", Fails);
+    says(&of_mgs(vec![spared()]), "not-examined", Unknown);
+    says(&only(mdt0, lacking()), "target-no-device", Fails);
+    says(&only(mdt0, spared()), "not-examined", Unknown);
+    says(&only(ost, lacking()), "target-no-device", Suffers);
+    let silent_too = of_target(ost, vec![vec![silent(tcp), spared()]], Vec::new());
+    says(&silent_too, "not-examined", Unknown);
+    // A failover node answers, and the node that serves was not tried.
+    let failover = |reach| vec![vec![reach], vec![answering()]];
+    let serving = of_target(mdt0, failover(lacking()), vec![lacking()]);
+    says(&serving, "target-no-device", Fails);
+    let spared_one = of_target(mdt0, failover(spared()), Vec::new());
+    says(&spared_one, "not-examined", Unknown);
+    let lacking_one = of_target(ost, failover(lacking()), Vec::new());
+    says(&lacking_one, "target-on-failover", Suffers);
     // Beside a NID that answers, another net is not needed.
-    let beside = vec![
-        answering(),
-        no_device("10.7.0.3@o2ib"),
-        unexamined("10.8.0.3@o2ib1"),
-    ];
-    let now = vec![no_device("10.7.0.3@o2ib"), answering()];
+    let beside = vec![answering(), lacking(), unexamined("10.8.0.3@o2ib1")];
+    let now = vec![lacking(), answering()];
     assert!(of_target(ost, vec![beside], now).is_healthy());
 }
 

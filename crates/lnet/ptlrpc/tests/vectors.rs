@@ -1,5 +1,10 @@
 //! Small vectors, and bytes that lie.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod common;
 
 use lnet_ptlrpc::{
