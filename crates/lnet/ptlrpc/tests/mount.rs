@@ -7,6 +7,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 use std::time::Duration;
 
 use lnet_ptlrpc::client::{Failure, Granted, Service};
@@ -186,61 +187,90 @@ fn unexamined(nid: &str) -> Reach {
     untried(nid, Way::Unexamined { why })
 }
 
-fn of_mgs(nids: Vec<Reach>) -> Verdict {
-    let mut facts = facts(None, Vec::new());
-    facts.mgs[0].nids = nids;
-    check(&facts)
-}
-
-/// Checks a healthy site in which one target has these nodes.
-fn of_target(name: &str, nodes: Vec<Vec<Reach>>, now: Vec<Reach>) -> Verdict {
-    let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.2@tcp", Answer::Yes)]);
-    let mut other = target(name, Vec::new());
-    (other.nodes, other.now) = (nodes, now);
-    if name == mdt.name {
-        mdt = other.clone();
-    }
-    check(&facts(healthy(), vec![mdt, other]))
-}
-
-/// Checks the first finding, and that the text says why a NID was not tried.
-#[track_caller]
-fn says(verdict: &Verdict, name: &str, severity: Severity) {
+/// Asserts the worst finding, and that it says what kept the check from the node.
+fn expect(verdict: &Verdict, name: &str, severity: Severity) {
     let worst = &verdict.findings[0];
-    let found = (worst.kind.name, worst.severity);
-    assert_eq!(found, (name, severity), "{verdict}");
+    assert_eq!(
+        (worst.kind.name, worst.severity),
+        (name, severity),
+        "{verdict}"
+    );
     let text = verdict.to_string();
     let is_said = text.contains("no RDMA device") || text.contains("ko2iblnd runs here");
     assert!(is_said, "{text}");
 }
 
 #[test]
+fn an_mgs_that_could_not_be_tried_is_not_said_to_be_away() {
+    let verdict = |nids: Vec<Reach>| {
+        let mut facts = facts(None, Vec::new());
+        facts.mgs[0].nids = nids;
+        check(&facts)
+    };
+    let (o2ib, tcp) = ("10.7.0.2@o2ib", "10.0.0.2@tcp");
+    expect(
+        &verdict(vec![no_device(o2ib)]),
+        "mgs-no-device",
+        Severity::Fails,
+    );
+    expect(
+        &verdict(vec![unexamined(o2ib)]),
+        "not-examined",
+        Severity::Unknown,
+    );
+    let both = verdict(vec![silent(tcp), unexamined(o2ib)]);
+    expect(&both, "not-examined", Severity::Unknown);
+}
+
+#[test]
 fn a_machine_is_not_said_to_mount_what_could_not_be_tried_from_it() {
-    use Severity::{Fails, Suffers, Unknown};
-    let (mdt0, ost, tcp) = ("fs1-MDT0000", "fs1-OST0000", "10.0.0.3@tcp");
-    let lacking = || no_device("10.7.0.3@o2ib");
-    let spared = || unexamined("10.7.0.3@o2ib");
-    let answering = || reach(tcp, Answer::Yes);
-    let only = |name, reach| of_target(name, vec![vec![reach]], Vec::new());
-    says(&of_mgs(vec![lacking()]), "mgs-no-device", Fails);
-    says(&of_mgs(vec![spared()]), "not-examined", Unknown);
-    says(&only(mdt0, lacking()), "target-no-device", Fails);
-    says(&only(mdt0, spared()), "not-examined", Unknown);
-    says(&only(ost, lacking()), "target-no-device", Suffers);
-    let silent_too = of_target(ost, vec![vec![silent(tcp), spared()]], Vec::new());
-    says(&silent_too, "not-examined", Unknown);
+    let (mdt0, ost, o2ib) = ("fs1-MDT0000", "fs1-OST0000", "10.7.0.3@o2ib");
+    let answering = || reach("10.0.0.3@tcp", Answer::Yes);
+    let verdict = |name: &str, nodes: &[Vec<Reach>], now: &[Reach]| {
+        let mut other = target(name, Vec::new());
+        (other.nodes, other.now) = (nodes.to_vec(), now.to_vec());
+        let mdt = target(mdt0, vec![reach("10.0.0.2@tcp", Answer::Yes)]);
+        let mut targets = vec![other];
+        targets.extend((name != mdt0).then_some(mdt));
+        check(&facts(healthy(), targets))
+    };
+    let (gone, unknown) = (vec![no_device(o2ib)], vec![unexamined(o2ib)]);
+    let (fails, suffers) = (Severity::Fails, Severity::Suffers);
+    expect(
+        &verdict(mdt0, from_ref(&gone), &[]),
+        "target-no-device",
+        fails,
+    );
+    expect(
+        &verdict(ost, from_ref(&gone), &[]),
+        "target-no-device",
+        suffers,
+    );
+    expect(
+        &verdict(mdt0, from_ref(&unknown), &[]),
+        "not-examined",
+        Severity::Unknown,
+    );
+    let both = vec![silent("10.0.0.3@tcp"), unexamined(o2ib)];
+    expect(
+        &verdict(ost, &[both], &[]),
+        "not-examined",
+        Severity::Unknown,
+    );
     // A failover node answers, and the node that serves was not tried.
-    let failover = |reach| vec![vec![reach], vec![answering()]];
-    let serving = of_target(mdt0, failover(lacking()), vec![lacking()]);
-    says(&serving, "target-no-device", Fails);
-    let spared_one = of_target(mdt0, failover(spared()), Vec::new());
-    says(&spared_one, "not-examined", Unknown);
-    let lacking_one = of_target(ost, failover(lacking()), Vec::new());
-    says(&lacking_one, "target-on-failover", Suffers);
+    let nodes = [gone.clone(), vec![answering()]];
+    expect(&verdict(mdt0, &nodes, &gone), "target-no-device", fails);
+    expect(&verdict(ost, &nodes, &[]), "target-on-failover", suffers);
+    let nodes = [unknown, vec![answering()]];
+    expect(
+        &verdict(mdt0, &nodes, &[]),
+        "not-examined",
+        Severity::Unknown,
+    );
     // Beside a NID that answers, another net is not needed.
-    let beside = vec![answering(), lacking(), unexamined("10.8.0.3@o2ib1")];
-    let now = vec![lacking(), answering()];
-    assert!(of_target(ost, vec![beside], now).is_healthy());
+    let beside = vec![answering(), no_device(o2ib), unexamined("10.8.0.3@o2ib1")];
+    let now = [no_device(o2ib), answering()];
+    assert!(verdict(ost, &[beside], &now).is_healthy());
 }
 
 #[test]

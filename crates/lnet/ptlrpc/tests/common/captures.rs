@@ -1,5 +1,7 @@
 //! The captures of a real client and its servers, message by message.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
