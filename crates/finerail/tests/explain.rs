@@ -136,7 +136,7 @@ fn bad_input_ends_with_2_and_says_where() {
 }
 
 /// Writes files into a new directory, and returns a function that gives their paths.
-fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> String) {
+fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> String + use<>) {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in files {
         fs::write(directory.path().join(name), text).unwrap();
