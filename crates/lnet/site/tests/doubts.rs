@@ -45,7 +45,6 @@ fn asked(files: &[SiteFile], code: &str) -> (Reach, bool) {
     (reach(&site, &all, &all), is_named)
 }
 
-// [CONN-1]
 #[test]
 fn nodes_with_different_ports_do_not_reach_each_other() {
     let files = |port| {
