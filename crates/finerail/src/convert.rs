@@ -1,7 +1,7 @@
 //! `finerail convert`: converts options of the lnet module to the YAML that lnetctl imports, and back.
 //!
 //! The exit codes are those of the converter of kernel distributions: 0 success, 1 nothing to convert or wrong
-//! usage, 2 the input could not be parsed.
+//! usage, 2 the input could not be parsed, or not be expressed in the other form.
 
 mod own;
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use lnet_config::ConfigError;
-use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind, Proof};
+use lnet_config::modprobe::{ConvertDefaults, Dialect, LeftOut, ModuleOptions, OptionKind, Proof};
 
 use crate::common::{NEGATIVE, Negative, complaint, print_bytes, read_standard_input, read_text};
 use own::Own;
@@ -62,6 +62,10 @@ pub(crate) struct ConvertArgs {
     /// The interface of networks without one; the kernel module would use the first that it finds
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
+    /// Print what the other form can express, although it cannot express all that has an effect; without this option,
+    /// such an input is rejected
+    #[arg(long, conflicts_with = "own")]
+    partial: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -91,20 +95,39 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
         Form::Modprobe => to_modprobe(args)?,
         Form::Routes => bail!(Negative("--to routes goes with --for NID".to_owned())),
     };
-    for note in converted.left_out {
-        complaint(&format!("left out: {note}"));
+    for note in &converted.left_out {
+        let what = if note.has_effect {
+            "not expressed"
+        } else {
+            "left out"
+        };
+        complaint(&format!("{what}: {note}"));
+    }
+    let is_whole = !converted.left_out.iter().any(|note| note.has_effect);
+    if !is_whole && !args.partial {
+        bail!(
+            "nothing is printed, because a node would not do the same by the result: resolve what is not expressed, or \
+             take the rest with --partial"
+        );
     }
     for warning in converted.warnings {
         complaint(&format!("warning: {warning}"));
     }
     match converted.proof {
-        Some((proof, true)) => complaint(&format!(
+        Some((proof, true)) if is_whole => complaint(&format!(
             "checked: the YAML, read back, means the same as the options, in the same order: {proof}"
         )),
-        Some((proof, false)) => complaint(&format!(
-            "checked: the YAML, read back, has the same entries as the options, in the same order: {proof}; it does \
-             not mean the same on machines that several rules of one network cover, see the warnings"
-        )),
+        Some((proof, _)) => {
+            let but = if is_whole {
+                "see the warnings"
+            } else {
+                "it lacks what is not expressed"
+            };
+            complaint(&format!(
+                "checked: the YAML, read back, has these entries of the options, in the same order: {proof}; a node does \
+                 not do the same by it everywhere: {but}"
+            ));
+        }
         None => {}
     }
     print_bytes(converted.text.as_bytes(), &mut io::stdout())?;
@@ -119,7 +142,11 @@ fn for_node(target: &str, form: Form) -> anyhow::Result<ExitCode> {
         Form::Modprobe => {
             let config = lnet_config::parse(&own.yaml());
             let config = config.map_err(|error| anyhow!("{}", error.render("result")))?;
-            ModuleOptions::from_config(&config).0.to_modprobe()?
+            let (options, left_out) = ModuleOptions::from_config(&config);
+            if let Some(lost) = left_out.iter().find(|one| one.has_effect) {
+                bail!("options of the module cannot express it: {lost}");
+            }
+            options.to_modprobe()?
         }
         Form::Routes => own.routes()?,
     };
@@ -133,10 +160,10 @@ fn for_node(target: &str, form: Form) -> anyhow::Result<ExitCode> {
 /// The result of a conversion, with the messages for the user.
 struct Converted {
     text: String,
-    left_out: Vec<String>,
+    left_out: Vec<LeftOut>,
     warnings: Vec<String>,
-    /// The proof that the YAML, parsed again, has the same entries as the options, and whether they mean the same on
-    /// every machine. `None` for a conversion to modprobe.
+    /// The proof that the YAML, parsed again, has the same entries as the options, and whether entries that are the same
+    /// mean the same. `None` for a conversion to modprobe.
     proof: Option<(Proof, bool)>,
 }
 
@@ -176,10 +203,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
     let read = lnet_config::parse(&yaml);
     let read = read.map_err(|error| anyhow!("{}", error.render("result")))?;
     Ok(Converted {
-        proof: Some((
-            options.prove(&read, &defaults)?,
-            options.is_same_everywhere(),
-        )),
+        proof: Some((options.prove(&read, &defaults)?, options.is_same_as_yaml())),
         warnings: options.warnings(),
         left_out,
         text: yaml,

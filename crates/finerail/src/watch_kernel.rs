@@ -98,7 +98,8 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
     if args.interval.is_zero() {
         bail!("--interval 0s leaves no time between two readings");
     }
-    let reading = args.read(None)?;
+    let mut told = BTreeSet::new();
+    let reading = args.read(None, &mut told)?;
     if args.once {
         tell(&reading.findings, &BTreeSet::new())?;
         if reading.findings.is_empty() {
@@ -163,17 +164,27 @@ pub(crate) fn run(args: &WatchKernelArgs) -> anyhow::Result<ExitCode> {
         if signals.wait_at_most(args.interval) {
             return Ok(ExitCode::SUCCESS);
         }
-        next = args.read(earlier.as_ref());
+        next = args.read(earlier.as_ref(), &mut told);
     }
 }
 
 impl WatchKernelArgs {
-    /// Reads what LNet shows, and compares its counters with those of an earlier reading.
-    fn read(&self, earlier: Option<&NodeText>) -> anyhow::Result<Reading> {
-        let files = match &self.files {
+    /// Reads what LNet shows, and compares its counters with those of an earlier reading. Says what was passed over unless
+    /// it is in `told`.
+    fn read(
+        &self,
+        earlier: Option<&NodeText>,
+        told: &mut BTreeSet<String>,
+    ) -> anyhow::Result<Reading> {
+        let (files, passed_over) = match &self.files {
             Some(directory) => of_directory(directory)?,
-            None => of_commands()?,
+            None => (of_commands()?, Vec::new()),
         };
+        for what in passed_over {
+            if told.len() < FILES_MAX && told.insert(what.clone()) {
+                complaint(&format!("passed over: {what}"));
+            }
+        }
         let gathered = gather(&files);
         let node = gathered.nodes.into_iter().next();
         let node = node.context("nothing that was read shows an LNet configuration")?;
@@ -317,29 +328,37 @@ fn output(words: &[&str]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Reads the files of a directory as the outputs of one node.
-fn of_directory(directory: &Path) -> anyhow::Result<Vec<SiteFile>> {
+/// Reads the files of a directory as the outputs of one node. Also returns what was passed over, and why: what is no text
+/// is no output.
+fn of_directory(directory: &Path) -> anyhow::Result<(Vec<SiteFile>, Vec<String>)> {
     let shown = directory.display();
-    let entries = fs::read_dir(directory).with_context(|| format!("cannot read {shown}"))?;
+    let paths = list(directory).with_context(|| format!("cannot read {shown}"))?;
+    let mut passed_over = Vec::new();
+    if paths.len() > FILES_MAX {
+        let more = paths.len() - FILES_MAX;
+        passed_over.push(format!("{shown}: {more} files after the first {FILES_MAX}"));
+    }
     let mut files = Vec::new();
-    for entry in entries.take(FILES_MAX) {
-        let path = entry
-            .with_context(|| format!("cannot read {shown}"))?
-            .path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if path.is_file() {
-            let text =
-                read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            files.push(SiteFile {
+    for path in paths.iter().take(FILES_MAX) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match read_text(path) {
+            Ok(text) => files.push(SiteFile {
                 path: format!("{NAME}/{name}"),
                 text,
-            });
+            }),
+            Err(error) => passed_over.push(format!("{}: {error}", path.display())),
         }
     }
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(files)
+    Ok((files, passed_over))
+}
+
+/// Returns the paths of the files in a directory, sorted.
+fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        paths.push(entry?.path());
+    }
+    paths.retain(|path| path.is_file());
+    paths.sort_unstable();
+    Ok(paths)
 }

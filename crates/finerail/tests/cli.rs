@@ -609,3 +609,39 @@ fn the_converter_ends_with_the_codes_of_that_of_kernels() {
     let behind_an_option = run(finerail(["--log", "error", "convert", "--bogus"]));
     behind_an_option.expect_code(1);
 }
+
+/// What the YAML cannot express is rejected with its way out, and nothing is said to mean the same.
+#[test]
+fn t_l13_the_converter_rejects_what_the_other_form_cannot_express() {
+    let convert = |words: &[&str]| run(finerail([&["convert"], words].concat()));
+    let port = "options lnet networks=tcp(eth0) accept_port=6988";
+    let accept = "options lnet networks=tcp(eth0) accept=all";
+    let rules = "options lnet ip2nets=\"tcp(eth0) 10.77.0.1; tcp(eth1) 10.77.0.2\"";
+    let route = "options lnet networks=tcp(eth0) routes=\"tcp5 10.0.0.1@tcp5\"";
+    let peers = "net: [{net type: tcp, local NI(s): [{interfaces: {0: eth0}}]}]\npeer: [{primary nid: 10.0.0.2@tcp}]\n";
+    for (words, says) in [
+        (
+            &[port][..],
+            "keep it in modprobe.d: options lnet accept_port=6988",
+        ),
+        (&[accept], "keep it in modprobe.d: options lnet accept=all"),
+        (&[rules], "write one rule with tcp(eth0,eth1)"),
+        (&[route], "the module does not start with such a route"),
+        (
+            &["--to", "modprobe", peers],
+            "peers cannot be options of the module",
+        ),
+    ] {
+        let rejected = convert(words).expect_code(2).expect_error(says);
+        let rejected = rejected.expect_error("--partial");
+        assert_eq!(rejected.out, "", "{words:?}");
+        let partial = convert(&[words, &["--partial"]].concat()).expect_code(0);
+        let partial = partial.expect_error(says);
+        assert!(!partial.err.contains("means the same"), "{words:?}");
+        assert!(!partial.out.is_empty(), "{words:?}");
+    }
+    let both = convert(&["options lnet ip2nets=\"tcp(eth0) 10.77.0.1; tcp(eth1) 10.77.0.1\""])
+        .expect_code(0);
+    let both = both.expect_error("means the same");
+    assert!(both.out.contains("1: eth1"), "{both:#?}");
+}

@@ -50,7 +50,7 @@ impl Bed {
 }
 
 #[test]
-fn lctl_has_the_forms_of_networks_that_scripts_use() {
+fn t_k05_lctl_has_the_forms_of_networks_that_scripts_use() {
     let bed = Bed::new();
     assert_eq!(bed.ok("lctl net up"), "");
     assert_eq!(bed.ok("lctl network configure"), "");
@@ -71,7 +71,7 @@ fn lctl_has_the_forms_of_networks_that_scripts_use() {
 }
 
 #[test]
-fn routes_are_added_and_removed_by_lctl() {
+fn t_k07_routes_are_added_and_removed_by_lctl() {
     let bed = Bed::new();
     bed.ok("lctl --net tcp5 add_route 127.0.0.2@tcp");
     bed.ok("lctl --net tcp6 add_route 127.0.0.2@tcp 2 3");
@@ -91,7 +91,7 @@ fn routes_are_added_and_removed_by_lctl() {
 
 /// The kernel tool remembers the network of an earlier line.
 #[test]
-fn a_network_chosen_in_a_script_holds_for_the_lines_behind_it() {
+fn t_k09_a_network_chosen_in_a_script_holds_for_the_lines_behind_it() {
     let bed = Bed::new();
     bed.site.write(
         "script",
@@ -107,7 +107,7 @@ fn a_network_chosen_in_a_script_holds_for_the_lines_behind_it() {
 }
 
 #[test]
-fn faults_have_both_spellings() {
+fn t_k06_faults_have_both_spellings() {
     let bed = Bed::new();
     bed.ok("lctl net_drop add -s 127.0.0.1@tcp -d 127.0.0.9@tcp -r 1");
     bed.ok("lctl net_delay add -s 127.0.0.1@tcp -d 127.0.0.9@tcp -r 1 -l 1");
@@ -123,7 +123,7 @@ fn faults_have_both_spellings() {
 }
 
 #[test]
-fn parameters_go_on_behind_one_that_is_unknown() {
+fn t_k10_parameters_go_on_behind_one_that_is_unknown() {
     let bed = Bed::new();
     let ended = bed.run("lctl get_param -n version nonsense health_check debug");
     let ended = ended
@@ -151,7 +151,7 @@ fn parameters_go_on_behind_one_that_is_unknown() {
 }
 
 #[test]
-fn what_a_node_in_user_space_lacks_is_refused_with_the_reason() {
+fn t_k08_what_a_node_in_user_space_lacks_is_refused_with_the_reason() {
     let bed = Bed::new();
     assert_eq!(bed.ok("lctl dl"), "");
     for word in ["dk", "debug_kernel"] {
@@ -170,7 +170,7 @@ fn what_a_node_in_user_space_lacks_is_refused_with_the_reason() {
 
 /// `sanity-lnet` 230 and 241, and the modules that write what `route show` prints.
 #[test]
-fn values_that_kernels_take_are_taken() {
+fn t_k11_values_that_kernels_take_are_taken() {
     let bed = Bed::new();
     bed.ok("lnetctl route add --net tcp5 --gateway 127.0.0.2@tcp --hop -1 --priority 0");
     let exported = bed.ok("lnetctl route show -v");
@@ -207,7 +207,7 @@ fn values_that_kernels_take_are_taken() {
 }
 
 #[test]
-fn a_node_whose_document_has_no_network_says_that_nothing_was_configured() {
+fn t_k12_a_node_whose_document_has_no_network_says_that_nothing_was_configured() {
     let bed = Bed::with("", &[]);
     for line in ["lnetctl lnet configure --all", "lctl network up"] {
         let ended = bed.run(line);
@@ -219,7 +219,7 @@ fn a_node_whose_document_has_no_network_says_that_nothing_was_configured() {
 
 /// `which_nid` of an own NID is that NID, whichever stands first (`sanity-lnet` 213).
 #[test]
-fn of_own_nids_the_first_one_is_the_nearest() {
+fn t_k15_of_own_nids_the_first_one_is_the_nearest() {
     let second = "  - nid: 127.0.0.2@tcp\n";
     let bed = Bed::with(&yaml(&[CLIENT], second), &[]);
     let [one, two] = ["127.0.0.1@tcp", "127.0.0.2@tcp"];
@@ -239,7 +239,7 @@ fn of_own_nids_the_first_one_is_the_nearest() {
 
 /// `sanity-lnet` 50 and 403 of the next release.
 #[test]
-fn the_profile_of_the_next_release_shows_routing_and_rules_as_that_release_does() {
+fn t_k13_the_profile_of_the_next_release_shows_routing_and_rules_as_that_release_does() {
     let bed = Bed::with(&yaml(&[CLIENT], ""), &["--profile", "lustre-2.17"]);
     assert_eq!(
         bed.ok("lnetctl routing show"),
@@ -268,7 +268,7 @@ fn the_profile_of_the_next_release_shows_routing_and_rules_as_that_release_does(
 
 /// `sanity-lnet` 170 of the next release.
 #[test]
-fn in_the_profile_of_the_next_release_the_first_interface_has_the_tunables_of_its_network() {
+fn t_k14_in_the_profile_of_the_next_release_the_first_interface_has_the_tunables_of_its_network() {
     let second = "  - nid: 127.0.0.2@tcp\n    tunables:\n      peer_timeout: 181\n";
     let of = |profile: &str| {
         let bed = Bed::with("", &["--profile", profile]);
@@ -298,7 +298,7 @@ fn in_the_profile_of_the_next_release_the_first_interface_has_the_tunables_of_it
 
 /// What tools run one after another, by the commands alone: each line with its exit code.
 #[test]
-fn the_commands_of_tools_that_people_have_are_carried_out() {
+fn t_k16_the_commands_of_tools_that_people_have_are_carried_out() {
     let tools: [(&str, &[(&str, i32)]); 5] = [
         (
             "a collector of support data",

@@ -134,3 +134,241 @@ fn bad_input_ends_with_2_and_says_where() {
         assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
     }
 }
+
+/// Writes files into a new directory, and returns a function that gives their paths.
+fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> String + use<>) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let root = directory.path().to_owned();
+    (directory, move |name: &str| {
+        root.join(name).to_str().unwrap().to_owned()
+    })
+}
+
+/// Returns the page about this question. There must be a path.
+fn page(arguments: &[&str]) -> String {
+    let ended = explain(arguments);
+    let page = String::from_utf8(ended.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{page}{errors}");
+    page
+}
+
+fn of_nid(nid: &str, interface: &str) -> String {
+    format!(
+        "net:\n- net type: tcp\n  local NI(s):\n  - nid: {nid}@tcp\n    interfaces: {{0: {interface}}}\n"
+    )
+}
+
+fn addresses(interfaces: &[(&str, &str, u8)]) -> String {
+    let each = interfaces.iter().map(|(name, address, prefix)| {
+        format!(
+            r#"{{"ifname":"{name}","flags":["UP","LOWER_UP"],"addr_info":[{{"local":"{address}","prefixlen":{prefix}}}]}}"#
+        )
+    });
+    format!("[{}]", each.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn the_destination_is_compared_with_all_interfaces() {
+    let bridge = addresses(&[("eth0", "10.240.0.7", 16), ("cbr0", "10.244.3.1", 24)]);
+    let short = addresses(&[("eth0", "10.1.1.75", 24)]);
+    let (_directory, at) = written(&[
+        ("bridge.yaml", &of_nid("10.244.3.1", "cbr0")),
+        ("bridge.json", &bridge),
+        ("right.yaml", &of_nid("10.240.0.7", "eth0")),
+        ("short.yaml", &of_nid("10.1.1.75", "eth0")),
+        ("short.json", &short),
+        (
+            "lo.yaml",
+            "net: [{net type: tcp, local NI(s): [{interfaces: {0: lo}}]}]\n",
+        ),
+    ]);
+    let found = page(&[
+        "--config",
+        &at("bridge.yaml"),
+        "--interfaces",
+        &at("bridge.json"),
+        "--to",
+        "10.240.9.4@tcp",
+    ]);
+    for code in ["virtual-interface", "wrong-interface"] {
+        assert!(found.contains(code), "{code}: {found}");
+    }
+    assert!(found.contains("put the NI of tcp on eth0"), "{found}");
+    let right = page(&[
+        "--config",
+        &at("right.yaml"),
+        "--interfaces",
+        &at("bridge.json"),
+        "--to",
+        "10.240.9.4@tcp",
+    ]);
+    assert!(!right.contains("Findings at the ends"), "{right}");
+    let short = page(&[
+        "--config",
+        &at("short.yaml"),
+        "--interfaces",
+        &at("short.json"),
+        "--to",
+        "10.1.0.1@tcp",
+    ]);
+    assert!(short.contains("outside-subnet"), "{short}");
+    let lo = page(&["--config", &at("lo.yaml"), "--to", "10.1.0.1@tcp"]);
+    assert!(lo.contains("loopback-interface"), "{lo}");
+    let json = page(&[
+        "--config",
+        &at("bridge.yaml"),
+        "--to",
+        "10.240.9.4@tcp",
+        "--json",
+    ]);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["places"][0]["code"], "virtual-interface");
+}
+
+#[test]
+fn a_nid_that_the_peer_lacks_is_a_finding_and_no_asymmetry() {
+    let (_directory, at) = written(&[
+        ("client.yaml", &of_nid("10.240.0.7", "eth0")),
+        ("mgs.yaml", &of_nid("10.240.9.4", "eth0")),
+    ]);
+    let ask = |to: &str| {
+        page(&[
+            "--config",
+            &at("client.yaml"),
+            "--peer-config",
+            &at("mgs.yaml"),
+            "--to",
+            to,
+        ])
+    };
+    let wrong = ask("10.240.9.99@tcp");
+    assert!(wrong.contains("peer-missing (10.240.9.99@tcp)"), "{wrong}");
+    assert!(!wrong.contains("Asymmetric"), "{wrong}");
+    let right = ask("10.240.9.4@tcp");
+    assert!(!right.contains("peer-missing"), "{right}");
+}
+
+#[test]
+fn a_nid_of_two_nodes_is_a_finding() {
+    let two = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 172.17.0.1@tcp\n    interfaces: {0: docker0}\n  \
+               - nid: 10.33.1.2@tcp\n    interfaces: {0: eth0}\n";
+    let (_directory, at) = written(&[
+        ("client.yaml", &of_nid("172.17.0.1", "docker0")),
+        ("mgs.yaml", two),
+    ]);
+    let ask = |to: &str| {
+        explain(&[
+            "--config",
+            &at("client.yaml"),
+            "--peer-config",
+            &at("mgs.yaml"),
+            "--to",
+            to,
+        ])
+    };
+    let ended = ask("172.17.0.1@tcp");
+    let found = String::from_utf8(ended.stdout).unwrap();
+    assert!(found.contains("nid-claimed-twice"), "{found}");
+}
+
+#[test]
+fn options_of_the_module_are_explained_too() {
+    let (_directory, at) = written(&[
+        (
+            "node.conf",
+            "options lnet accept_port=6988 networks=tcp(eth0)\n",
+        ),
+        ("node.json", &addresses(&[("eth0", "10.9.1.7", 24)])),
+        ("mgs.conf", "options lnet networks=tcp(eth0)\n"),
+        ("bad.conf", "options lnet networks=\"tcp(eth0\n"),
+    ]);
+    let arguments = [
+        "--config",
+        &at("node.conf"),
+        "--interfaces",
+        &at("node.json"),
+        "--to",
+        "10.9.1.4@tcp",
+    ];
+    let found = page(&arguments);
+    assert!(
+        found.starts_with("10.9.1.7@tcp (eth0) → 10.9.1.4@tcp"),
+        "{found}"
+    );
+    let peer = at("mgs.conf");
+    let with_peer = page(&[&arguments[..], &["--peer-config", &peer]].concat());
+    assert!(with_peer.contains("port-differs"), "{with_peer}");
+    let bad = explain(&["--config", &at("bad.conf"), "--to", "10.9.1.4@tcp"]);
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("bad.conf:1:"));
+}
+
+/// The reproductions of administrators' troubles.
+#[test]
+fn trials_that_were_silent_are_findings() {
+    let Some(root) = testkit::shared_data("trials/admin") else {
+        return;
+    };
+    let at = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    for (files, to, code) in [
+        (
+            &["c03-bridge-nid/client.yaml", "c03-bridge-nid/client.json"][..],
+            "10.240.9.4@tcp",
+            "wrong-interface",
+        ),
+        (
+            &["c03-bridge-nid/client.yaml", "c03-bridge-nid/client.json"],
+            "10.240.9.4@tcp",
+            "virtual-interface",
+        ),
+        (
+            &["c03-bridge-nid/client.yaml", "", "c03-bridge-nid/mgs.yaml"],
+            "10.240.9.99@tcp",
+            "peer-missing",
+        ),
+        (
+            &["site200/cn055.yaml", "site200/cn055.json"],
+            "10.1.0.1@tcp",
+            "virtual-interface",
+        ),
+        (
+            &["site200/cn075.yaml", "site200/cn075.json"],
+            "10.1.0.1@tcp",
+            "outside-subnet",
+        ),
+        (
+            &["cases/c08/lnet.yaml", "cases/c08/ip-addr.json"],
+            "10.9.1.5@tcp",
+            "loopback-interface",
+        ),
+        (
+            &["cases/c08/lnet.conf.modprobe", "cases/c08/ip-addr.json"],
+            "10.9.1.5@tcp",
+            "loopback-interface",
+        ),
+        (
+            &["cases/c26/client.yaml", "", "cases/c26/mgs.yaml"],
+            "172.17.0.1@tcp",
+            "nid-claimed-twice",
+        ),
+        (
+            &["port/gkenode.conf", "port/gkenode.json", "port/mgs.conf"],
+            "10.240.9.4@tcp",
+            "port-differs",
+        ),
+    ] {
+        let options = ["--config", "--interfaces", "--peer-config"]
+            .into_iter()
+            .zip(files);
+        let given = options.filter(|(_, file)| !file.is_empty());
+        let words = given.flat_map(|(option, file)| [option.to_owned(), at(file)]);
+        let words: Vec<String> = words.chain(["--to".to_owned(), to.to_owned()]).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let found = String::from_utf8(explain(&words).stdout).unwrap();
+        assert!(found.contains(code), "{code}: {words:?}: {found}");
+    }
+}

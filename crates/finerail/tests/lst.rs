@@ -68,7 +68,7 @@ impl Bed {
 }
 
 #[test]
-fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
+fn t_k02_a_script_for_lst_runs_a_batch_and_ends_its_session() {
     let bed = Bed::new();
     let begun = bed.new_session().expect_code(0);
     assert_eq!(
@@ -123,11 +123,43 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
             .contains("12345-127.0.0.5@tcp: Active [session: test")
     );
     ping_all_ways(&bed);
-    assert_eq!(bed.ok("end_session"), "session is ended\n");
+    assert_eq!(bed.ok("end_session"), "");
     testkit::eventually("the console ends", || {
         bed.lst("show_session").status.code() == Some(1)
     });
     bed.lst("show_session").expect_error("there is no session");
+}
+
+/// The limits and the check that the table of differences names.
+#[test]
+fn t_k04_discarded_data_is_moved_and_waits_have_a_limit() {
+    let bed = Bed::new();
+    bed.new_session().expect_code(0);
+    bed.ok("add_group servers 127.0.0.5@tcp");
+    bed.ok("add_group clients 127.0.0.6@tcp");
+    bed.ok("add_batch bulk");
+    let test = "add_test --batch bulk --loop 4 --from clients --to servers brw read size=64K";
+    bed.ok(&format!("{test} check=discard"));
+    bed.lst(&format!("{test} check=throw"))
+        .expect_code(1)
+        .expect_error("check is none, simple, full or discard");
+    assert_eq!(bed.ok("run --timeout 3600 bulk"), "bulk is running now\n");
+    testkit::eventually("the batch ends", || {
+        bed.ok("query bulk") == "Batch is idle\n"
+    });
+    assert_eq!(
+        bed.ok("show_error servers clients"),
+        "servers:\nTotal 0 error nodes in servers\nclients:\nTotal 0 error nodes in clients\n"
+    );
+    bed.ok("stat --timeout 3600 --count 1 --delay 1 servers");
+    for words in [
+        "run --timeout 3601 bulk",
+        "stat --timeout 3601 servers",
+        "stat --timeout 0 servers",
+    ] {
+        bed.lst(words).expect_code(2).expect_error("1..=3600");
+    }
+    bed.ok("end_session");
 }
 
 /// Pings with each option that selects nodes.
@@ -352,7 +384,7 @@ fn without_rates(text: &str) -> String {
 
 /// The commands of the recorded session, on a node that is the console.
 #[test]
-fn the_running_node_is_the_console_and_prints_what_a_kernel_node_prints() {
+fn t_k01_t_k02_the_running_node_is_the_console_and_prints_what_a_kernel_node_prints() {
     let here = OnNode::new(&["--selftest"]);
     assert_eq!(
         here.ok("new_session --timeo 100 s_ping"),
@@ -400,7 +432,7 @@ fn the_running_node_is_the_console_and_prints_what_a_kernel_node_prints() {
     let session = here.ok("show_session");
     assert!(session.starts_with("SESSION: s_ping ID: "), "{session}");
     assert!(session.ends_with("\nnodes\t2\t0\t0\t0\t2\n"), "{session}");
-    assert_eq!(here.ok("end_session"), "session is ended\n");
+    assert_eq!(here.ok("end_session"), "");
     here.lst("show_session")
         .expect_code(1)
         .expect_error("there is no session; begin one with new_session");
@@ -409,7 +441,7 @@ fn the_running_node_is_the_console_and_prints_what_a_kernel_node_prints() {
 
 /// A second node with the same NID would take messages of the first one.
 #[test]
-fn a_configuration_of_the_running_node_makes_that_node_the_console() {
+fn t_k01_a_configuration_of_the_running_node_makes_that_node_the_console() {
     let here = OnNode::new(&["--selftest"]);
     let file = here.bed.site.path("console.yaml");
     let port = here.bed.site.port.to_string();
@@ -491,7 +523,7 @@ fn a_node_that_stops_ends_its_sessions_and_does_not_wait_for_dead_nodes() {
 }
 
 #[test]
-fn under_its_short_name_the_program_lists_its_commands_and_names_itself_once() {
+fn t_k03_under_its_short_name_the_program_lists_its_commands_and_names_itself_once() {
     let bed = Bed::new();
     let link = bed.site.path("lst");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_finerail"), &link).unwrap();

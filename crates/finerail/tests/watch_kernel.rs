@@ -65,6 +65,42 @@ fn program(directory: &Path, name: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// A folder of outputs has other files, too, and each is named once.
+#[test]
+fn what_is_no_text_is_passed_over_and_named_once() {
+    let folder = TempDir::with_prefix("finerail-test-").unwrap();
+    fs::write(folder.path().join("net.yaml"), NET).unwrap();
+    fs::write(
+        folder.path().join("a.core"),
+        [0x7F, b'E', b'L', b'F', 0xFF, 0xFE],
+    )
+    .unwrap();
+    let path = folder.path().to_str().unwrap();
+    let ended = run(finerail(["watch-kernel", "--once", "--files", path])).expect_code(0);
+    let ended = ended.expect_error("passed over: ").expect_error("a.core");
+    assert_eq!(ended.out, "no findings\n");
+
+    let port = testkit::port().to_string();
+    let words = [
+        "watch-kernel",
+        "--files",
+        path,
+        "--interval",
+        "1s",
+        "--metrics",
+        &port,
+    ];
+    let watch = Process::start(finerail(words));
+    watch.wait_for_output("ready: metrics at ");
+    let port: u16 = port.parse().unwrap();
+    let first = read_at(&page(port));
+    eventually("the second reading", || {
+        (read_at(&page(port)) > first).then_some(())
+    });
+    let ended = watch.stop().expect_code(0);
+    assert_eq!(ended.err.matches("a.core").count(), 1, "{ended:#?}");
+}
+
 #[test]
 fn files_are_read_once_and_their_findings_are_printed() {
     let directory = TempDir::with_prefix("finerail-test-").unwrap();

@@ -135,15 +135,27 @@ fn net_add_by_address(rules: &str, args: &NetAddArgs, talk: &mut Talk) -> Result
     options
         .add_value(OptionKind::Ip2Nets, rules, Dialect::Kernel)
         .map_err(|error| Failed::Place(error.render("--ip2net")))?;
-    let (config, _) = options
-        .to_config(&ConvertDefaults::default())
-        .map_err(|error| unusable(error.to_string()))?;
     let settings = settings(args);
-    let entries: Vec<String> = config
-        .ip2nets
-        .iter()
-        .map(|rule| ip2nets_entry(rule, &settings))
-        .collect();
+    let mut entries = Vec::new();
+    // Each entry by itself: unlike the module, lnetctl gives a network the interfaces of the first rule only.
+    for entry in options.ip2nets {
+        let one = ModuleOptions {
+            ip2nets: vec![entry],
+            ..ModuleOptions::default()
+        };
+        let (config, left_out) = one
+            .to_config(&ConvertDefaults::default())
+            .map_err(|error| unusable(error.to_string()))?;
+        if let Some(lost) = left_out.iter().find(|one| one.has_effect) {
+            return Err(unusable(lost.to_string()));
+        }
+        entries.extend(
+            config
+                .ip2nets
+                .iter()
+                .map(|rule| ip2nets_entry(rule, &settings)),
+        );
+    }
     let yaml = format!(r#"{{"ip2nets":[{}]}}"#, entries.join(","));
     import_text(talk, "ip2nets", yaml, ImportMode::Add)
 }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod page;
+mod places;
 mod render;
 mod targets;
 
@@ -21,6 +22,7 @@ use lnet_explain::{
     explain, import, reverse, what_if,
 };
 use lnet_policy::Profile;
+use lnet_site::lint;
 use lnet_types::Nid;
 use serde::Serialize;
 
@@ -51,7 +53,7 @@ Without -v it prints the path, the reason, problems, and changes that lead to an
 Exit code: 0 there is a path (with --targets, to every node), 1 there is none, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
-    /// The output of lnetctl on the node: an export, or outputs of show; several files are combined
+    /// The output of lnetctl on the node: an export, or outputs of show; several files are combined. Or a file of modprobe.d
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["state", "node"])]
     config: Vec<PathBuf>,
     /// The complete state of a running node, as JSON: the explanation is then exact
@@ -132,13 +134,15 @@ struct Report<'a> {
     explanation: &'a Explanation,
     difference: Option<&'a Difference>,
     reverse: Option<&'a Reverse>,
+    places: &'a [lint::Finding],
     left_out: &'a [String],
 }
 
 /// Runs `finerail explain`.
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let settings = args.settings()?;
-    let node = args.node(&settings)?;
+    let texts = Texts::read(args)?;
+    let settings = args.settings(&texts)?;
+    let node = args.node(&texts, &settings)?;
     let mut question = Question {
         to: args.to.unwrap_or(Nid::LOOPBACK),
         from: args.from,
@@ -171,11 +175,13 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         changes => Some(what_if(&node, &question, changes)?),
     };
     let last = difference.as_ref().map_or(&explanation, |d| &d.after);
-    let back = args.way_back(&node, &settings, last, &question)?;
+    let back = ExplainArgs::way_back(&texts.peer, (&node, &settings), last, &question)?;
+    let places = places::findings(&texts, last, question.to)?;
     let report = Report {
         explanation: &explanation,
         difference: difference.as_ref(),
         reverse: back.as_ref(),
+        places: &places,
         left_out: &node.facts.left_out,
     };
     print(&report, args)?;
@@ -208,8 +214,11 @@ fn explain_targets(
 }
 
 impl ExplainArgs {
-    fn settings(&self) -> anyhow::Result<Settings> {
-        let machine = self.interfaces.as_deref().map(read_machine).transpose()?;
+    fn settings(&self, texts: &Texts) -> anyhow::Result<Settings> {
+        let interfaces = texts.interfaces.as_ref();
+        let machine =
+            interfaces.map(|(name, text)| Machine::parse(text).with_context(|| name.clone()));
+        let machine = machine.transpose()?;
         Ok(Settings {
             profile: self.profile(),
             used_paths: self.used_paths().unwrap_or_default(),
@@ -228,12 +237,12 @@ impl ExplainArgs {
         })
     }
 
-    fn node(&self, settings: &Settings) -> anyhow::Result<Node> {
+    fn node(&self, texts: &Texts, settings: &Settings) -> anyhow::Result<Node> {
         let mut node = match (&self.node, &self.state) {
             (Some(socket), _) => ask_node(socket.as_deref())?,
             (None, Some(path)) => read_state(path)?,
             (None, None) => {
-                let Imported { node, warnings } = read_node(&self.config, settings)?;
+                let Imported { node, warnings } = read_node(&texts.own, settings)?;
                 warnings.iter().for_each(|warning| complaint(warning));
                 return Ok(node);
             }
@@ -245,20 +254,19 @@ impl ExplainArgs {
     }
 
     fn way_back(
-        &self,
-        node: &Node,
-        settings: &Settings,
+        peer: &[Named],
+        (node, settings): (&Node, &Settings),
         forward: &Explanation,
         question: &Question,
     ) -> anyhow::Result<Option<Reverse>> {
-        if self.peer_config.is_empty() {
+        if peer.is_empty() {
             return Ok(None);
         }
         let settings = Settings {
             machine: None,
             ..settings.clone()
         };
-        let peer = read_node(&self.peer_config, &settings)?.node;
+        let peer = read_node(peer, &settings)?.node;
         Ok(reverse(node, &peer, forward, question)?)
     }
 }
@@ -297,13 +305,7 @@ fn read_state(path: &Path) -> anyhow::Result<Node> {
     Node::from_json(&text).with_context(|| name)
 }
 
-fn read_node(paths: &[PathBuf], settings: &Settings) -> anyhow::Result<Imported> {
-    let mut texts = Vec::new();
-    for path in paths {
-        let name = path.display().to_string();
-        let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
-        texts.push((name, text));
-    }
+fn read_node(texts: &[Named], settings: &Settings) -> anyhow::Result<Imported> {
     let sources: Vec<Source<'_>> = texts
         .iter()
         .map(|(name, text)| Source { name, text })
@@ -311,10 +313,37 @@ fn read_node(paths: &[PathBuf], settings: &Settings) -> anyhow::Result<Imported>
     import(&sources, settings).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-fn read_machine(path: &Path) -> anyhow::Result<Machine> {
-    let name = path.display().to_string();
-    let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
-    Machine::parse(&text).with_context(|| name)
+/// The name of a file, and its text.
+type Named = (String, String);
+
+/// The files of the arguments.
+struct Texts {
+    own: Vec<Named>,
+    peer: Vec<Named>,
+    interfaces: Option<Named>,
+}
+
+impl Texts {
+    fn read(args: &ExplainArgs) -> anyhow::Result<Self> {
+        let read = |path: &PathBuf| -> anyhow::Result<Named> {
+            let name = path.display().to_string();
+            let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
+            Ok((name, text))
+        };
+        Ok(Self {
+            own: args
+                .config
+                .iter()
+                .map(read)
+                .collect::<anyhow::Result<_>>()?,
+            peer: args
+                .peer_config
+                .iter()
+                .map(read)
+                .collect::<anyhow::Result<_>>()?,
+            interfaces: args.interfaces.as_ref().map(read).transpose()?,
+        })
+    }
 }
 
 fn print(report: &Report<'_>, args: &ExplainArgs) -> anyhow::Result<()> {
@@ -328,6 +357,7 @@ fn print(report: &Report<'_>, args: &ExplainArgs) -> anyhow::Result<()> {
             }
             Some(difference) => render::difference(&mut page, report.explanation, difference),
         }
+        render::places(&mut page, report.places);
         if let Some(reverse) = report.reverse {
             render::reverse(&mut page, reverse);
         }

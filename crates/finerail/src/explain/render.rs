@@ -2,8 +2,9 @@
 
 use lnet_explain::{
     Answer, Assumption, Branch, CaseFacts, Decision, Difference, Explanation, Finding, Forecast,
-    HealthReport, LevelTable, Path, Policies, Reverse, Row,
+    HealthReport, LevelTable, Path, Policies, Reverse, Row, Severity,
 };
+use lnet_site::lint;
 
 use super::page::{Page, listed};
 
@@ -87,6 +88,30 @@ pub(super) fn difference(page: &mut Page, before: &Explanation, one: &Difference
     findings(page, "Findings that no longer apply", &one.solved);
 }
 
+/// Writes what the lints found at the ends of the path.
+pub(super) fn places(page: &mut Page, findings: &[lint::Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    page.heading("Findings at the ends of the path");
+    for one in findings {
+        page.finding(
+            severity(one.severity),
+            &format!("{} ({})", one.code, one.file),
+        );
+        page.paragraph(4, 0, &one.reason);
+        page.paragraph(4, 2, &format!("→ {}", one.fix));
+    }
+}
+
+fn severity(of: lint::Severity) -> Severity {
+    match of {
+        lint::Severity::Note => Severity::Note,
+        lint::Severity::Warning => Severity::Warning,
+        lint::Severity::Error => Severity::Error,
+    }
+}
+
 /// Writes the reverse path.
 pub(super) fn reverse(page: &mut Page, one: &Reverse) {
     page.heading("The reverse path");
@@ -95,7 +120,9 @@ pub(super) fn reverse(page: &mut Page, one: &Reverse) {
         "because {}",
         listed(&one.explanation.answer.because, "; ")
     ));
-    if one.asymmetric.is_empty() {
+    if one.is_of_another {
+        page.item("The peer's document is that of another node: the two paths cannot be compared.");
+    } else if one.asymmetric.is_empty() {
         page.item("The ends have the same NIDs as on the forward path.");
     } else {
         page.item(&format!("Asymmetric: {}.", listed(&one.asymmetric, "; ")));

@@ -131,7 +131,6 @@ fn on_session(
     match command {
         SessionCommand::EndSession => {
             let failures = lease.console().end_session()?;
-            out.out("session is ended")?;
             told("end session", &failures, out)
         }
         SessionCommand::ShowSession => list::session(lease.console().session()?, out),

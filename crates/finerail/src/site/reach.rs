@@ -15,7 +15,8 @@ use crate::common::{BAD_INPUT, NEGATIVE, print_bytes};
 #[command(after_help = "\
 The code that sends messages selects each path, in the state in which nodes are after they have pinged \
 their gateways. The command follows the path from node to node, in both directions. Senders and \
-receivers are classes: nodes that differ only in their NIDs.
+receivers are classes: nodes that differ only in their NIDs. Findings of `finerail site check` about the ends or \
+the gateways make an answer doubtful.
 
 Examples:
   finerail site reach site/
@@ -23,7 +24,7 @@ Examples:
   finerail site reach --html site/ > reach.html
 
 Exit code: 0 messages arrive between all classes that a network or router connects, and with FROM and \
-TO between all of these, 1 some do not arrive, 2 wrong usage or files that cannot be read.
+TO between all of these, 1 some do not arrive, or it is in doubt, 2 wrong usage or files that cannot be read.
 ")]
 pub(crate) struct ReachArgs {
     /// The directory of the site's files

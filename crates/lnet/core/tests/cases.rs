@@ -40,8 +40,8 @@ profile does not come into it. Every test that stands here passes, or the build 
 Made from `crates/lnet/config/tests/catalogue.txt` and the names of the tests by
 `FINERAIL_REWRITE=1 cargo test -p lnet-core --test cases`; do not edit.
 
-IDs are those of the catalogue (T-P peers and identity, T-C configuration, T-L conversion). Every test that
-stands here passes, or the build fails.
+IDs are those of the catalogue (T-P peers and identity, T-C configuration, T-L conversion) and of scripts and tools
+for kernel nodes (T-L11 and further, T-K). Every test that stands here passes, or the build fails.
 
 ",
         home: "lnet-config",

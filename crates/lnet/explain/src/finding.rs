@@ -86,6 +86,8 @@ pub enum Code {
     SubnetsApart,
     /// Messages from the peer return by other gateways than messages to the peer take.
     AsymmetricRoute,
+    /// No node of the files has the destination.
+    PeerMissing,
 }
 
 impl fmt::Display for Code {
@@ -116,6 +118,7 @@ impl fmt::Display for Code {
             Self::CreditsExhausted => "credits-exhausted",
             Self::SubnetsApart => "subnets-apart",
             Self::AsymmetricRoute => "asymmetric-route",
+            Self::PeerMissing => "peer-missing",
         })
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::Question;
 use crate::explanation::Explanation;
 use crate::finding::{Code, Finding, Severity};
-use crate::node::Node;
+use crate::node::{Assumed, Node};
 
 /// The path from the peer to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +18,8 @@ pub struct Reverse {
     pub explanation: Explanation,
     /// The differences between the two paths. Responses (Ack, Reply) return by the path of their request.
     pub asymmetric: Vec<String>,
+    /// True if the peer's document lacks the destination, so that the two paths cannot be compared.
+    pub is_of_another: bool,
 }
 
 /// Explains a message from the peer to the source NID of `forward`; returns `None` if `forward` has no path. `node`
@@ -44,7 +46,10 @@ pub fn reverse(
         ..*question
     };
     let mut explanation = crate::explain(peer, &back)?;
+    let missing = missing(peer, question.to);
+    let is_of_another = missing.is_some();
     let asymmetric = match &explanation.answer.path {
+        _ if is_of_another => Vec::new(),
         Some(back) => differences(there, back),
         None => vec!["there is no path back".to_owned()],
     };
@@ -52,13 +57,35 @@ pub fn reverse(
     let requests = dropped(peer, ends, there);
     let own = explanation.answer.path.as_ref();
     let own = own.and_then(|back| dropped(node, ends, back));
-    for finding in requests.into_iter().chain(own) {
+    for finding in requests.into_iter().chain(own).chain(missing) {
         explanation.findings.insert(0, finding);
     }
     Ok(Some(Reverse {
         explanation,
         asymmetric,
+        is_of_another,
     }))
+}
+
+/// Returns a finding if a node does not have the NID that messages go to.
+fn missing(peer: &Node, to: Nid) -> Option<Finding> {
+    let own = peer.state.nis.iter().map(|ni| ni.nid);
+    let own: Vec<String> = own.map(|nid| nid.to_string()).collect();
+    // Made-up NIDs stand for those that are not known.
+    let is_known = !own.is_empty() && !peer.facts.assumed.contains(&Assumed::Nids);
+    if !is_known || own.contains(&to.to_string()) {
+        return None;
+    }
+    Some(Finding {
+        code: Code::PeerMissing,
+        severity: Severity::Error,
+        subject: to.to_string(),
+        text: format!(
+            "the peer's document has no {to}: it has {}. No node of these files receives messages to {to}",
+            own.join(", ")
+        ),
+        advice: "correct the NID, or give the document of the node that has it".to_owned(),
+    })
 }
 
 /// Returns a finding if `receiver` drops the messages that arrive by `path`. A node with `drop_asym_route` drops

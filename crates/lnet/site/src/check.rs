@@ -227,7 +227,8 @@ fn roles(site: &Site) -> Vec<RoleReport> {
 }
 
 impl crate::gather::NodeText {
-    fn input(&self) -> Input<'_> {
+    /// Returns the text for the lints.
+    pub(crate) fn input(&self) -> Input<'_> {
         Input {
             name: &self.name,
             text: &self.text,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use lnet_config::machine::{Machine, is_by_ip};
-use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, is_options};
 use lnet_config::{Document, Ip2Nets, NetShow, NiShow, Status};
 use lnet_types::{Net, Nid};
 
@@ -36,11 +36,23 @@ pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Docume
     Some(Document::from(&config))
 }
 
+/// Returns the port of a node that options of the module configure; `None` if a document does, which names no port.
+pub(crate) fn port(text: &str) -> Option<u16> {
+    if !is_options(text) {
+        return None;
+    }
+    let (options, _, _) = ModuleOptions::survey(text, Dialect::Kernel);
+    Some(options.port("accept_port").unwrap_or(PORT))
+}
+
+/// The port of LNet where no option says another.
+// [CONN-1]
+pub(crate) const PORT: u16 = 988;
+
 /// Reads as much as possible of a node's document; returns `None` if the text is neither YAML nor options of the
 /// module.
 pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Option<Document> {
-    let is_options = |line: &str| line.trim_start().starts_with("options ");
-    if node.text.lines().any(is_options) {
+    if is_options(&node.text) {
         return of_options(&node.text, machine);
     }
     let survey = lnet_config::survey(&node.text);

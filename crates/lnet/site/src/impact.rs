@@ -64,7 +64,7 @@ impl Impact {
 pub fn what_if(site: &Site, failed: &BTreeSet<Nid>, name: &str) -> Impact {
     let small = site.reduced(failed);
     let all = Selection::default();
-    let before = reach_of(&small, &all, &all, &BTreeSet::new(), false);
+    let before = reach_of(&small, &all, &all, &BTreeSet::new(), None);
     after(&small, &before, failed, name)
 }
 
@@ -102,7 +102,7 @@ pub fn each_rail(site: &Site) -> Vec<Impact> {
 
 fn each(small: &Site, failures: Vec<(String, BTreeSet<Nid>)>) -> Vec<Impact> {
     let all = Selection::default();
-    let before = reach_of(small, &all, &all, &BTreeSet::new(), false);
+    let before = reach_of(small, &all, &all, &BTreeSet::new(), None);
     let failures = failures.into_iter().take(FAILURES_MAX);
     let impacts = failures.map(|(name, failed)| after(small, &before, &failed, &name));
     let mut impacts: Vec<Impact> = impacts.collect();
@@ -114,7 +114,7 @@ fn each(small: &Site, failures: Vec<(String, BTreeSet<Nid>)>) -> Vec<Impact> {
 
 fn after(small: &Site, before: &Reach, failed: &BTreeSet<Nid>, name: &str) -> Impact {
     let all = Selection::default();
-    let after = reach_of(small, &all, &all, failed, false);
+    let after = reach_of(small, &all, &all, failed, None);
     let gateways = small.gateways();
     let ends: Vec<usize> = (0..small.members.len())
         .filter(|at| !gateways.contains(at))
@@ -244,7 +244,7 @@ impl SiteDifference {
 pub fn differences(old: &Site, new: &Site) -> SiteDifference {
     let all = Selection::default();
     let none = BTreeSet::new();
-    let reach = |site: &Site| reach_of(&site.reduced(&none), &all, &all, &none, false);
+    let reach = |site: &Site| reach_of(&site.reduced(&none), &all, &all, &none, None);
     let unreadable = &old.unknown() | &new.unknown();
     let causes = of_change(old, new);
     let (old, new) = (reach(old), reach(new));

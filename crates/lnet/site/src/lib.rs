@@ -17,6 +17,7 @@
 mod cause;
 mod check;
 mod document;
+mod doubt;
 mod error;
 mod fold;
 mod gather;
@@ -35,6 +36,7 @@ mod text;
 mod trouble;
 
 pub use check::{Cause, Check, ClassReport, RoleReport, check, listed};
+pub use doubt::Doubt;
 pub use error::SiteError;
 pub use fold::fold;
 pub use gather::{Gathered, NodeText, Part, SiteFile, gather, is_wanted, may_hold};

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_config::RouteShow;
 use lnet_core::{Health, PeerSelection};
 use lnet_explain::{Node, Settings, Way, from_document, new_peer, new_peer_ni, ways};
-use lnet_types::{Net, Nid};
+use lnet_types::{LndType, Net, Nid};
 
 use crate::site::{Member, Site};
 use crate::trouble::Trouble;
@@ -167,6 +167,7 @@ impl<'s> Model<'s> {
         let Some(router) = self.member(owner) else {
             return Err(Trouble::GatewayUnknown(gateway));
         };
+        self.ports(at, owner, gateway.net())?;
         if !member.asks_gateways() {
             return Ok(());
         }
@@ -195,6 +196,19 @@ impl<'s> Model<'s> {
             }
         }
         Ok(())
+    }
+
+    /// Returns an error if two members cannot connect on a net: a node listens and dials on its own port. A port that is
+    /// not known counts as the same.
+    // [CONN-1]
+    fn ports(&self, at: usize, next: usize, net: Net) -> Result<(), Trouble> {
+        let port = |at: usize| self.member(at).and_then(|member| member.port);
+        match (port(at), port(next)) {
+            (Some(one), Some(other)) if net.lnd == LndType::TCP && one != other => {
+                Err(Trouble::PortsDiffer([at, next], [one, other]))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the state of a member that has pinged its gateways and knows no peer.
@@ -410,6 +424,9 @@ impl<'s> Model<'s> {
                 hop
             })));
         }
+        if let Err(trouble) = self.ports(at, next, hop.net()) {
+            return done(Err(trouble));
+        }
         // [MSG-11]
         if !leg.gateways.is_empty() && hop.net() == leg.source.net() {
             return done(Err(Trouble::Turned(at, hop.net())));
@@ -480,8 +497,11 @@ impl<'s> Model<'s> {
         for way in ways.into_iter().take(PATHS_MAX) {
             let hop = way.next_hop;
             let down = [way.source, hop].into_iter().find(|nid| !self.is_up(*nid));
-            match (down, self.owners.get(&hop).copied()) {
+            let owner = self.owners.get(&hop).copied();
+            let ports = owner.map_or(Ok(()), |next| self.ports(gateway, next, hop.net()));
+            match (down, owner) {
                 (Some(nid), _) => outcomes.push(Err(Trouble::NidDown(nid))),
+                (None, Some(_)) if ports.is_err() => outcomes.push(ports),
                 (None, None) => outcomes.push(Err(Trouble::NobodyHas(hop))),
                 (None, Some(_)) if hop.net() == leg.source.net() => {
                     outcomes.push(Err(Trouble::Turned(gateway, hop.net())));

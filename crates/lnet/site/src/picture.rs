@@ -43,20 +43,24 @@ impl Reach {
             0 => String::new(),
             pairs => format!("; {} joined by nothing", counted(pairs, "pair")),
         };
+        let doubtful = self.directions.iter().filter(|one| !one.doubts.is_empty());
+        let doubtful = match doubtful.count() {
+            0 => String::new(),
+            count => format!("; {count} in doubt"),
+        };
         format!(
-            "{}, {}, {}: {all} work, {some} in part, {none} not{apart}",
+            "{}, {}, {}: {all} work, {some} in part, {none} not{doubtful}{apart}",
             counted(self.ends.len(), "class"),
             counted(self.gateways.len(), "gateway"),
             counted(self.directions.len(), "direction"),
         )
     }
 
-    /// Returns true if all messages arrive between all classes that a net or a route joins.
+    /// Returns true if all messages arrive between all classes that a net or a route joins, without a doubt.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.directions
-            .iter()
-            .all(|one| one.verdict == Verdict::All)
+        let mut directions = self.directions.iter();
+        directions.all(|one| one.verdict == Verdict::All && one.doubts.is_empty())
     }
 
     fn name(&self, at: usize) -> &str {
@@ -76,7 +80,7 @@ impl Reach {
         let mut text = format!("{}\n", self.headline());
         for one in self.by_verdict() {
             let (from, to) = (short(self.name(one.from)), short(self.name(one.to)));
-            let _infallible = writeln!(text, "{} {from} -> {to}", mark(one.verdict));
+            let _infallible = writeln!(text, "{} {from} -> {to}", mark(one));
             for trouble in &one.troubles {
                 wrapped(&mut text, "    ", trouble);
             }
@@ -84,6 +88,9 @@ impl Reach {
                 wrapped(&mut text, "    ", &format!("repaired by: {repair}"));
             } else if one.verdict != Verdict::All {
                 wrapped(&mut text, "    ", &one.told_tried());
+            }
+            for doubt in told_doubts(one) {
+                wrapped(&mut text, "    ", &doubt);
             }
             if !one.paths.is_empty() {
                 wrapped(&mut text, "    ", &told_paths(one));
@@ -105,13 +112,14 @@ impl Reach {
                 tr { th {} th { "from" } th { "to" } th { "how" } }
                 @for one in self.by_verdict() {
                     tr {
-                        td class=(class(one.verdict)) { (mark(one.verdict)) }
+                        td class=(class(one.verdict)) { (mark(one)) }
                         td { code { (short(self.name(one.from))) } }
                         td { code { (short(self.name(one.to))) } }
                         td {
                             @for trouble in &one.troubles { div { (trouble) } }
                             @if let Some(repair) = &one.repair { div { b { "repaired by: " } (repair) } }
                             @else if one.verdict != Verdict::All { div { (one.told_tried()) } }
+                            @for doubt in told_doubts(one) { div class="warning" { (doubt) } }
                             @if !one.paths.is_empty() {
                                 div { (told_paths(one)) }
                                 @for why in &one.unused { div class="warning" { "a route is down: " (why) } }
@@ -230,8 +238,28 @@ fn told_paths(one: &Direction) -> String {
     format!("{} ({})", other.join("; "), counted(one.ways, "way"))
 }
 
-fn mark(verdict: Verdict) -> &'static str {
-    match verdict {
+/// The number of doubts of a direction that are shown.
+const DOUBTS_SHOWN: usize = 4;
+
+/// Returns what contradicts the answer that messages arrive.
+fn told_doubts(one: &Direction) -> Vec<String> {
+    let first = one.doubts.iter().take(DOUBTS_SHOWN);
+    let mut told: Vec<String> = first
+        .map(|doubt| format!("in doubt: {}", doubt.told()))
+        .collect();
+    let more = one.doubts.len().saturating_sub(DOUBTS_SHOWN);
+    if more > 0 {
+        told.push(format!(
+            "in doubt: {} more, see `finerail site check`",
+            counted(more, "finding")
+        ));
+    }
+    told
+}
+
+fn mark(one: &Direction) -> &'static str {
+    match one.verdict {
+        Verdict::All if !one.doubts.is_empty() => "DOUBT",
         Verdict::All => "works",
         Verdict::Some => "PARTLY",
         Verdict::None => "NOT",

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_types::Nid;
 use serde::Serialize;
 
+use crate::doubt::{Doubt, Doubts};
 use crate::model::{Model, Track, Verdict, verdict};
 use crate::repair::repair;
 use crate::site::{Member, Site};
@@ -55,6 +56,8 @@ pub struct Direction {
     pub unused: BTreeSet<String>,
     /// The reasons why messages are lost.
     pub troubles: BTreeSet<String>,
+    /// The findings of the check because of which the messages may be lost nevertheless.
+    pub doubts: Vec<Doubt>,
     /// The one change that repairs this direction, if one was found.
     pub repair: Option<String>,
     /// The changes among which a repair was searched; `None` if none was searched.
@@ -62,7 +65,7 @@ pub struct Direction {
 }
 
 /// The single changes among which a repair was searched: routes by the gateways of the files, routing, acceptance of
-/// asymmetric routes, and removals of routes.
+/// asymmetric routes, removals of routes, interfaces that are down, and ports that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tried {
     /// The number of changes that were tried at most.
@@ -82,7 +85,9 @@ impl Direction {
             }
             Some(Tried { of, .. }) => {
                 let changes = crate::text::counted(of, "single change");
-                format!("no repair: {changes} tried (routes, routing, drop_asym_route)")
+                format!(
+                    "no repair: {changes} tried (routes, routing, drop_asym_route, interfaces, ports)"
+                )
             }
         }
     }
@@ -91,7 +96,9 @@ impl Direction {
 /// Examines every pair of classes with one end in `from` and the other in `to`.
 #[must_use]
 pub fn reach(site: &Site, from: &Selection, to: &Selection) -> Reach {
-    reach_after(site, from, to, &BTreeSet::new(), true)
+    let small = site.reduced(&BTreeSet::new());
+    let doubts = Doubts::new(site, &small);
+    reach_of(&small, from, to, &BTreeSet::new(), Some(&doubts))
 }
 
 /// The nodes that a question is about: names, NIDs and nets; empty for all nodes.
@@ -175,25 +182,14 @@ pub fn tracks(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: Nid) -> Vec<
     Model::new(site, failed).tracks(from, to)
 }
 
-/// Examines pairs like [`reach`], while the NIDs in `failed` are down.
-pub(crate) fn reach_after(
-    site: &Site,
-    from: &Selection,
-    to: &Selection,
-    failed: &BTreeSet<Nid>,
-    repairs: bool,
-) -> Reach {
-    let small = site.reduced(failed);
-    reach_of(&small, from, to, failed, repairs)
-}
-
-/// Examines pairs like [`reach_after`], in a site that is already reduced.
+/// Examines pairs like [`reach`], in a site that is already reduced, while the NIDs in `failed` are down. Repairs are
+/// searched only with `doubts`.
 pub(crate) fn reach_of(
     small: &Site,
     from: &Selection,
     to: &Selection,
     failed: &BTreeSet<Nid>,
-    repairs: bool,
+    doubts: Option<&Doubts>,
 ) -> Reach {
     let model = Model::new(small, failed);
     let gateways = small.gateways();
@@ -231,7 +227,10 @@ pub(crate) fn reach_of(
                 let side = side.unwrap_or_else(Side::without_route);
                 let mut direction = side.direction(small, from, to);
                 direction.unused = unused(&model, one, other);
-                if repairs && side.verdict != Verdict::All && repaired < REPAIRS_MAX {
+                if let Some(doubts) = doubts {
+                    direction.doubts = side.doubts(doubts, one, other);
+                }
+                if doubts.is_some() && side.verdict != Verdict::All && repaired < REPAIRS_MAX {
                     repaired += 1;
                     let (found, tried) = repair(small, failed, one, other);
                     (direction.repair, direction.tried) = (found, Some(tried));
@@ -390,9 +389,26 @@ impl Side {
             ways: self.ways,
             unused: BTreeSet::new(),
             troubles,
+            doubts: Vec::new(),
             repair: None,
             tried: None,
         }
+    }
+
+    /// Returns the doubts about messages that arrive: those about both ends on the nets of the messages, and those about
+    /// the gateways.
+    fn doubts(&self, doubts: &Doubts, from: usize, to: usize) -> Vec<Doubt> {
+        let arrived = self.tracks.iter().filter(|track| track.outcome.is_ok());
+        let mut concerned = BTreeSet::new();
+        for track in arrived {
+            for (at, nid) in [(from, track.source), (to, track.destination)] {
+                let own = doubts.about(at);
+                concerned.extend(own.filter(|doubt| doubt.concerns(nid.net())));
+            }
+            let gateways = track.gateways.iter();
+            concerned.extend(gateways.flat_map(|&at| doubts.about(at)));
+        }
+        concerned.into_iter().cloned().collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use lnet_config::{RouteConfig, RouteShow};
 use lnet_types::{Net, Nid};
 
+use crate::document::PORT;
 use crate::model::{Model, Track, Verdict};
 use crate::reach::{Tried, side};
 use crate::site::{Member, Site};
@@ -24,6 +25,10 @@ enum Change {
     Asymmetric(usize),
     /// The member has no route to this net by this gateway any more.
     Without(usize, Net, Nid),
+    /// The interface of this NID of the member works.
+    Up(usize, Nid),
+    /// The member listens and dials on this port.
+    Port(usize, u16),
 }
 
 /// Returns, in words, the first change after which all messages of one member to another arrive, and what was tried.
@@ -62,7 +67,7 @@ fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Ve
         .filter_map(|Track { outcome, .. }| outcome.err())
         .collect();
     for trouble in &troubles {
-        named(trouble, &mut changes);
+        named(&model, trouble, &mut changes);
     }
     let silent = site.gateways().into_iter();
     let silent = silent.filter(|&at| site.members.get(at).is_some_and(|one| !one.is_router()));
@@ -89,14 +94,29 @@ fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Ve
     unique
 }
 
-fn named(trouble: &Trouble, changes: &mut Vec<Change>) {
+fn named(model: &Model<'_>, trouble: &Trouble, changes: &mut Vec<Change>) {
     match trouble {
         Trouble::NotRouting(at) => changes.push(Change::Routing(*at)),
         Trouble::Dropped(at, net, by) => {
             changes.push(Change::Route(*at, *net, *by));
             changes.push(Change::Asymmetric(*at));
         }
-        Trouble::Answer(why) => named(why, changes),
+        Trouble::NidDown(nid) | Trouble::GatewayDown(nid) => {
+            let owner = model.owners.get(nid);
+            changes.extend(owner.map(|&at| Change::Up(at, *nid)));
+        }
+        Trouble::PortsDiffer([at, next], [port, other]) => {
+            let changed = [Change::Port(*at, *other), Change::Port(*next, *port)];
+            // The usual port comes first.
+            changes.extend(
+                changed
+                    .iter()
+                    .filter(|change| change.is_usual_port())
+                    .cloned(),
+            );
+            changes.extend(changed);
+        }
+        Trouble::Answer(why) => named(model, why, changes),
         _ => {}
     }
 }
@@ -153,7 +173,9 @@ impl Change {
             Self::Route(at, ..)
             | Self::Routing(at)
             | Self::Asymmetric(at)
-            | Self::Without(at, ..) => *at,
+            | Self::Without(at, ..)
+            | Self::Up(at, _)
+            | Self::Port(at, _) => *at,
         };
         let Some(member) = site.members.get_mut(at) else {
             return;
@@ -174,7 +196,13 @@ impl Change {
                 let routes = &mut member.document.routes;
                 routes.retain(|route| (route.net, route.gateway) != (*net, *gateway));
             }
+            Self::Up(_, nid) => member.mark_up(*nid),
+            Self::Port(_, port) => member.port = Some(*port),
         }
+    }
+
+    fn is_usual_port(&self) -> bool {
+        matches!(self, Self::Port(_, PORT))
     }
 
     fn told(&self, site: &Site) -> String {
@@ -186,6 +214,15 @@ impl Change {
             Self::Routing(at) => format!("on {}: lnetctl set routing 1", site.member_name(*at)),
             Self::Without(at, net, gateway) => format!(
                 "on {}: lnetctl route del --net {net} --gateway {gateway}",
+                site.member_name(*at)
+            ),
+            Self::Up(at, nid) => format!(
+                "on {}: bring the interface of {nid} up (ip addr: it needs carrier and address), then lnetctl net add, or \
+                 restart LNet",
+                site.member_name(*at)
+            ),
+            Self::Port(at, port) => format!(
+                "on {}: options lnet accept_port={port}",
                 site.member_name(*at)
             ),
             Self::Asymmetric(at) => format!(

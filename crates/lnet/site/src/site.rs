@@ -24,6 +24,8 @@ pub struct Member {
     pub is_unread: bool,
     /// The interfaces of the machine, if they are known.
     pub machine: Option<Machine>,
+    /// The port, if options of the module configure the node; a document names none.
+    pub port: Option<u16>,
     /// Made-up NIDs in place of unknown NIDs, each with the name of its interface.
     pub invented: Vec<(Nid, String)>,
     /// The index of its class in [`Site::classes`].
@@ -209,7 +211,10 @@ impl Site {
         for (at, member) in self.members.iter_mut().enumerate() {
             let role = Role::of(&member.document);
             member.role = self.roles.binary_search(&role).unwrap_or(0);
-            let key = (member.role, settings(&member.document));
+            let mut settings = settings(&member.document);
+            let other_port = member.port.filter(|port| *port != document::PORT);
+            settings.extend(other_port.map(|port| format!("accept_port: {port}")));
+            let key = (member.role, settings);
             by_settings.entry(key).or_default().push(at);
         }
         let members = &self.members;
@@ -245,6 +250,7 @@ impl Member {
         let read = document::read(&text, machine.as_ref());
         let is_unread = read.is_none();
         let mut document = read.unwrap_or_default();
+        let port = document::port(&text.text);
         let invented = document::resolve(&mut document, machine.as_ref(), free);
         if let Some(machine) = &machine {
             document::mark_dead(&mut document, machine);
@@ -254,6 +260,7 @@ impl Member {
             document,
             is_unread,
             machine,
+            port,
             invented,
             class: 0,
             role: 0,
@@ -280,6 +287,17 @@ impl Member {
     /// Returns true if the member pings its gateways regularly.
     pub(crate) fn asks_gateways(&self) -> bool {
         self.document.globals.alive_router_check_interval != Some(0)
+    }
+
+    /// Marks an NI as one that works.
+    pub(crate) fn mark_up(&mut self, nid: Nid) {
+        let nis = self.document.nets.iter_mut().flat_map(|net| &mut net.nis);
+        for ni in nis.filter(|ni| ni.config.nid == Some(nid)) {
+            ni.status = None;
+            if let Some(health) = &mut ni.health {
+                health.fatal_error = 0;
+            }
+        }
     }
 
     /// Returns the NIDs that did not work when the document was written. A router also prints an NI as down if

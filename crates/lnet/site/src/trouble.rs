@@ -33,6 +33,8 @@ pub enum Trouble {
     /// The member drops messages that come from this net by this NID of a gateway, because the member has no route
     /// back by that gateway.
     Dropped(usize, Net, Nid),
+    /// The two members listen and dial on different ports.
+    PortsDiffer([usize; 2], [u16; 2]),
     /// The message arrives, but its response does not, for this reason.
     Answer(Box<Trouble>),
 }
@@ -53,7 +55,8 @@ impl Trouble {
             | Self::GatewayNotLocal(_)
             | Self::GatewayDown(_)
             | Self::NobodyHas(_)
-            | Self::NidDown(_) => None,
+            | Self::NidDown(_)
+            | Self::PortsDiffer(..) => None,
         }
     }
 
@@ -92,6 +95,11 @@ impl Trouble {
             Self::Dropped(at, net, by) => format!(
                 "{} drops messages from {net} by {by}: drop_asym_route is set, and it has no route back by that gateway",
                 name(*at)
+            ),
+            Self::PortsDiffer([at, next], [port, other]) => format!(
+                "ports differ: {} listens and dials on {port}, and {} on {other}",
+                name(*at),
+                name(*next)
             ),
             Self::Answer(why) => format!("the answer is lost: {}", why.told(site)),
         }

@@ -91,6 +91,45 @@ fn a_route_that_the_module_passes_over_is_found() {
 }
 
 #[test]
+fn a_route_that_stops_the_module_is_an_error() {
+    let route = |route: &str| format!("options lnet networks=tcp(eth0) routes=\"{route}\"\n");
+    let right = route("o2ib 1 10.0.0.9@tcp");
+    let found = fires("route-passed-over", &route("tcp5 1 10.0.0.9@tcp5"), &right);
+    assert_eq!(found.severity, Severity::Error);
+    assert!(found.reason.contains("does not start"), "{}", found.reason);
+    let passed = fires("route-passed-over", &route("o2ib 1 10.0.0.9@tcp5"), &right);
+    assert_eq!(passed.severity, Severity::Warning);
+    assert!(
+        passed.reason.contains("import of it as YAML stops"),
+        "{}",
+        passed.reason
+    );
+}
+
+#[test]
+fn an_ni_whose_gateways_are_all_in_another_subnet_is_found() {
+    let text = |gateway| {
+        format!(
+            "net: [{{net type: tcp, local NI(s): [{{interfaces: {{0: eth0}}}}]}}]\n\
+             route: [{{net: o2ib, gateway: {gateway}@tcp, hop: 1}}]\n"
+        )
+    };
+    let machine = machine(&[("eth0", "10.0.1.75", true)]);
+    let found = fires_on(
+        "outside-subnet",
+        (&text("10.0.0.9"), Some(&machine)),
+        (&text("10.0.1.9"), Some(&machine)),
+    );
+    assert_eq!(found.severity, Severity::Note);
+    let host = machine.replace("\"prefixlen\":24", "\"prefixlen\":32");
+    assert!(
+        findings(&text("10.0.0.9"), Some(&host))
+            .iter()
+            .all(|one| one.code != "outside-subnet")
+    );
+}
+
+#[test]
 fn messages_that_failed_are_found_by_class() {
     let counts = |count: u32| format!("statistics:\n    remote_timeout_count: {count}\n");
     let found = fires("messages-failed", &counts(7871), &counts(0));

@@ -171,6 +171,11 @@ fn single_documents_are_named_in_each_form() {
             Some("cases/c11/ip-addr.json"),
             "ip2nets-host-match",
         ),
+        (
+            "site200/cn075.yaml",
+            Some("site200/cn075.json"),
+            "outside-subnet",
+        ),
         ("cases/c10/router.yaml", None, "credits-too-few"),
         ("cases/c22/lustre.conf", None, "route-passed-over"),
         ("cases/c22/lnet.yaml", None, "gateway-not-local"),
@@ -228,6 +233,42 @@ fn a_pair_that_nothing_joins_and_a_dead_interface_are_no_success() {
         "{}",
         down.to_text()
     );
+}
+
+#[test]
+fn what_the_check_contradicts_is_no_success() {
+    for (name, says) in [
+        (
+            "port",
+            "ports differ: gkenode listens and dials on 6988, and mgs on 988",
+        ),
+        ("cases/c04/site", "ports differ"),
+        (
+            "c03-bridge-nid",
+            "in doubt: warning[wrong-interface] client",
+        ),
+        (
+            "cases/c03/site",
+            "in doubt: warning[virtual-interface] client",
+        ),
+        ("cases/c26", "in doubt: error[nid-claimed-twice] mgs"),
+        (
+            "reach-ignores-down-interface",
+            "bring the interface of 10.1.0.5@tcp up",
+        ),
+    ] {
+        let Some(reach) = reached(name, "", "") else {
+            return;
+        };
+        // The text is wrapped.
+        let text = reach
+            .to_text()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(!reach.is_whole(), "{name}: {text}");
+        assert!(text.contains(says), "{name}: {text}");
+    }
 }
 
 #[test]

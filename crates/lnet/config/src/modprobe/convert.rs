@@ -1,6 +1,7 @@
 //! Conversions between module options and configurations.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use lnet_types::expr::ExpandError;
 use lnet_types::{Net, Nid};
@@ -42,22 +43,59 @@ pub enum ConvertError {
     NotRoutable(Net),
 }
 
+/// Something that a conversion leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What it is, and why the other form does not have it.
+    pub text: String,
+    /// Whether a node does something else without it. It does not if the module passes over it, too.
+    pub has_effect: bool,
+}
+
+impl LeftOut {
+    /// Something that changes what a node does.
+    pub(super) fn lost(text: String) -> Self {
+        let has_effect = true;
+        Self { text, has_effect }
+    }
+
+    /// Something without effect.
+    pub(super) fn idle(text: String) -> Self {
+        let has_effect = false;
+        Self { text, has_effect }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Why the module does not use a route of `routes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The reason.
+    pub why: &'static str,
+    /// Whether the module does not start with the route; otherwise it passes over the route without a message.
+    pub stops_module: bool,
+}
+
 impl ModuleOptions {
-    /// Converts the options to a configuration. Also returns notes on the options that the
-    /// configuration cannot express.
+    /// Converts the options to a configuration. Also returns what the configuration cannot express.
     ///
     /// As in the module, routes to a local network and routes through a gateway that is not on a
     /// local network are left out, because all nodes of a site share one list. With `ip2nets`, the
-    /// local networks are not known.
+    /// local networks are not known. Rules of `ip2nets` for one network and the same addresses become one rule.
     ///
     /// # Errors
     ///
     /// [`ConvertError`].
-    // [CONF-52]
+    // [CONF-52] [CONF-54]
     pub fn to_config(
         &self,
         defaults: &ConvertDefaults,
-    ) -> Result<(Config, Vec<String>), ConvertError> {
+    ) -> Result<(Config, Vec<LeftOut>), ConvertError> {
         let mut notes = Vec::new();
         let mut config = Config {
             nets: self.nets(defaults)?,
@@ -83,28 +121,36 @@ impl ModuleOptions {
         nets.collect()
     }
 
-    pub(super) fn ip2nets(&self, notes: &mut Vec<String>) -> Vec<Ip2Nets> {
-        let mut rules = Vec::new();
-        for entry in &self.ip2nets {
-            for network in &entry.networks {
-                if network
-                    .interfaces
-                    .iter()
-                    .any(|interface| !interface.cpts.is_empty())
-                {
-                    let net = network.net;
-                    notes.push(format!("ip2nets {net}: the CPTs of single interfaces"));
-                }
-                rules.push(Ip2Nets {
-                    net: network.net,
-                    interfaces: network.names().collect(),
-                    patterns: entry.patterns.clone(),
-                    tunables: Tunables::default(),
-                    lnd_tunables: LndTunables::default(),
-                    cpts: network.cpts.clone(),
-                });
+    fn ip2nets(&self, notes: &mut Vec<LeftOut>) -> Vec<Ip2Nets> {
+        let mut rules: Vec<Ip2Nets> = Vec::new();
+        let each = self.ip2nets.iter();
+        let each =
+            each.flat_map(|entry| entry.networks.iter().map(move |network| (entry, network)));
+        for (entry, network) in each {
+            let mut interfaces = network.interfaces.iter();
+            if interfaces.any(|interface| !interface.cpts.is_empty()) {
+                let net = network.net;
+                notes.push(LeftOut::lost(format!(
+                    "ip2nets {net}: the CPTs of single interfaces; a document has those of the network"
+                )));
+            }
+            let rule = Ip2Nets {
+                net: network.net,
+                interfaces: network.names().collect(),
+                patterns: entry.patterns.clone(),
+                tunables: Tunables::default(),
+                lnd_tunables: LndTunables::default(),
+                cpts: network.cpts.clone(),
+            };
+            match rules
+                .iter_mut()
+                .find(|earlier| is_for_the_same(earlier, &rule))
+            {
+                Some(earlier) => earlier.interfaces.extend(rule.interfaces),
+                None => rules.push(rule),
             }
         }
+        notes.extend(hidden(&rules));
         rules
     }
 
@@ -112,21 +158,26 @@ impl ModuleOptions {
         &self,
         config: &mut Config,
         defaults: &ConvertDefaults,
-        notes: &mut Vec<String>,
+        notes: &mut Vec<LeftOut>,
     ) -> Result<(), ConvertError> {
         for (route, skipped) in self.routes(defaults)? {
+            let RouteConfig { net, gateway, .. } = route;
             match skipped {
                 None => config.routes.push(route),
-                Some(why) => {
-                    let RouteConfig { net, gateway, .. } = route;
-                    notes.push(format!("route to {net} by {gateway}: {why}"));
-                }
+                Some(Skipped { why, stops_module }) => notes.push(match stops_module {
+                    true => LeftOut::lost(format!(
+                        "route to {net} by {gateway}: {why}, and the module does not start with such a route"
+                    )),
+                    false => LeftOut::idle(format!(
+                        "route to {net} by {gateway}: {why}; the module passes over it, too"
+                    )),
+                }),
             }
         }
         Ok(())
     }
 
-    /// Returns the routes that the module makes of `routes`, each with the reason if the module passes over it.
+    /// Returns the routes that the module makes of `routes`, each with the reason if the module does not use it.
     ///
     /// # Errors
     ///
@@ -134,7 +185,7 @@ impl ModuleOptions {
     pub fn routes(
         &self,
         defaults: &ConvertDefaults,
-    ) -> Result<Vec<(RouteConfig, Option<&'static str>)>, ConvertError> {
+    ) -> Result<Vec<(RouteConfig, Option<Skipped>)>, ConvertError> {
         let local: BTreeSet<Net> = self.networks.iter().map(|network| network.net).collect();
         let known = !local.is_empty() && self.ip2nets.is_empty();
         let mut seen = BTreeSet::new();
@@ -145,14 +196,25 @@ impl ModuleOptions {
                 if net == Net::LO {
                     return Err(ConvertError::NotRoutable(net));
                 }
-                let skipped = if !seen.insert((net, gateway)) {
-                    Some("it exists already")
-                } else if gateway.net() == net {
-                    Some("the gateway is on the remote network itself")
+                let passed_over = |why| {
+                    Some(Skipped {
+                        why,
+                        stops_module: false,
+                    })
+                };
+                // The module looks for the gateway on the remote network first.
+                let skipped = if gateway.net() == net {
+                    let why = "the gateway is on the remote network itself";
+                    Some(Skipped {
+                        why,
+                        stops_module: true,
+                    })
+                } else if !seen.insert((net, gateway)) {
+                    passed_over("it exists already")
                 } else if local.contains(&net) && known {
-                    Some("the network is local")
+                    passed_over("the network is local")
                 } else if known && !local.contains(&gateway.net()) {
-                    Some("the gateway is on no local network")
+                    passed_over("the gateway is on no local network")
                 } else {
                     None
                 };
@@ -162,10 +224,9 @@ impl ModuleOptions {
         Ok(routes)
     }
 
-    /// Converts a configuration to options. Also returns notes on the parts that options cannot
-    /// express.
+    /// Converts a configuration to options. Also returns what options cannot express.
     #[must_use]
-    pub fn from_config(config: &Config) -> (Self, Vec<String>) {
+    pub fn from_config(config: &Config) -> (Self, Vec<LeftOut>) {
         let mut notes = Vec::new();
         let mut globals = config.globals;
         remove_unknown(&mut globals, &mut notes);
@@ -182,28 +243,68 @@ impl ModuleOptions {
             others,
         };
         if !config.nets.is_empty() && !config.ip2nets.is_empty() {
-            notes.push("networks and ip2nets: the module accepts only one of them".to_owned());
+            let text = "networks and ip2nets: the module accepts only one of them";
+            notes.push(LeftOut::lost(text.to_owned()));
         }
         notes.extend(config.peers.iter().map(|peer| {
             let PeerConfig { nids, .. } = peer;
             let primary = nids.first().map_or(String::new(), Nid::to_string);
-            format!("peer {primary}: peers cannot be options of the module")
+            LeftOut::lost(format!(
+                "peer {primary}: peers cannot be options of the module"
+            ))
         }));
         if !config.rules.rules().is_empty() {
-            notes.push("udsp: selection rules cannot be options of the module".to_owned());
+            let text = "udsp: selection rules cannot be options of the module";
+            notes.push(LeftOut::lost(text.to_owned()));
         }
         (options, notes)
     }
 }
 
+/// Returns whether a rule of `ip2nets` gives more interfaces to the machines of an earlier one: the module takes those
+/// of both, and a document names them in one rule.
+// [CONF-55]
+fn is_for_the_same(earlier: &Ip2Nets, rule: &Ip2Nets) -> bool {
+    let texts = |rule: &Ip2Nets| -> BTreeSet<String> {
+        rule.patterns.iter().map(ToString::to_string).collect()
+    };
+    let are_named = !earlier.interfaces.is_empty() && !rule.interfaces.is_empty();
+    let is_new = |name: &String| !earlier.interfaces.contains(name);
+    (earlier.net, &earlier.cpts) == (rule.net, &rule.cpts)
+        && are_named
+        && rule.interfaces.iter().all(is_new)
+        && texts(earlier) == texts(rule)
+}
+
+/// Returns the rules of `ip2nets` whose interfaces a document may not give to a machine, while the module does.
+fn hidden(rules: &[Ip2Nets]) -> impl Iterator<Item = LeftOut> {
+    let hidden = Ip2Nets::may_be_passed_over(rules).into_iter();
+    hidden.map(|(at, rule, earlier)| {
+        let mut both = earlier.clone();
+        let more = rule.interfaces.iter();
+        let more = more.filter(|name| !earlier.interfaces.contains(name));
+        both.interfaces.extend(more.cloned());
+        LeftOut::lost(format!(
+            "ip2nets: rule {} ({}) on machines that the rule for {} covers too: the module takes both, and the YAML only \
+             the first; if there are such machines, write one rule with {} for them, before the others",
+            at + 1,
+            rule.spec(),
+            earlier.spec(),
+            both.spec(),
+        ))
+    })
+}
+
 /// Removes the parameters that no kernel has.
-fn remove_unknown(globals: &mut Globals, notes: &mut Vec<String>) {
-    if globals.profile.take().is_some() {
-        notes.push("profile: no kernel has this parameter".to_owned());
-    }
-    if globals.match_addresses.take().is_some() {
-        notes.push("match_addresses: no kernel has this parameter".to_owned());
-    }
+fn remove_unknown(globals: &mut Globals, notes: &mut Vec<LeftOut>) {
+    let given = [
+        ("profile", globals.profile.take().is_some()),
+        ("match_addresses", globals.match_addresses.take().is_some()),
+    ];
+    let given = given.into_iter().filter(|(_, is_given)| *is_given);
+    notes.extend(
+        given.map(|(name, _)| LeftOut::idle(format!("{name}: no kernel has this parameter"))),
+    );
 }
 
 impl NetworkOption {
@@ -280,14 +381,16 @@ impl RouteOption {
     }
 }
 
-fn networks(config: &Config, notes: &mut Vec<String>) -> Vec<NetworkOption> {
+fn networks(config: &Config, notes: &mut Vec<LeftOut>) -> Vec<NetworkOption> {
     let mut networks = Vec::new();
     for NetConfig { net, nis } in &config.nets {
         let mut interfaces = Vec::new();
         for ni in nis {
             match ni.nid {
                 Some(nid) if ni.interfaces.is_empty() => {
-                    notes.push(format!("{nid}: networks accepts interfaces, not NIDs"));
+                    notes.push(LeftOut::lost(format!(
+                        "{nid}: networks accepts interfaces, not NIDs"
+                    )));
                 }
                 _ => {}
             }
@@ -321,7 +424,7 @@ impl NetworkOption {
     }
 }
 
-fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<String>) -> Vec<Ip2NetsOption> {
+fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<LeftOut>) -> Vec<Ip2NetsOption> {
     let mut entries = Vec::new();
     for rule in rules {
         let net = rule.net;
@@ -329,9 +432,9 @@ fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<String>) -> Vec<Ip2NetsOpt
         let all = patterns.len();
         patterns.retain(IpPattern::is_quad);
         if patterns.len() < all {
-            notes.push(format!(
+            notes.push(LeftOut::lost(format!(
                 "ip2nets {net}: the module accepts no IPv6 patterns"
-            ));
+            )));
         }
         if all == 0 {
             patterns.push(IpPattern::any_v4());

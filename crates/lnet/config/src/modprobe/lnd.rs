@@ -7,6 +7,7 @@
 
 use lnet_types::LndType;
 
+use super::convert::LeftOut;
 use super::{ModuleOptions, OtherOption};
 use crate::model::{Config, LndTunables, Tunables};
 
@@ -33,9 +34,13 @@ const MAX: u32 = i32::MAX as u32;
 /// Settings of an interface, or of an entry of `ip2nets`.
 type Settings<'c> = (&'c mut Tunables, &'c mut LndTunables);
 
+/// Options that a document does not have, with the value that kernels take without them.
+const DEFAULTS: [(&str, &str, &str); 2] =
+    [("lnet", "accept", "secure"), ("lnet", "accept_port", "988")];
+
 /// Applies the options of the modules to the interfaces of their LNDs. Adds a note for each option
 /// that cannot be applied.
-pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<String>) {
+pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<LeftOut>) {
     for option in &options.others {
         let OtherOption {
             module,
@@ -44,23 +49,49 @@ pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<
         } = option;
         let lnd = MODULES.iter().find(|(_, known, _)| known == module);
         let Some(&(lnd, ..)) = lnd else {
-            notes.push(format!("{module} {name}: an option of the module only"));
+            notes.push(of_module(option));
             continue;
         };
         let mut interfaces = of_lnd(config, lnd).peekable();
         if interfaces.peek().is_none() {
-            notes.push(format!("{module} {name}: there is no such network"));
+            notes.push(LeftOut::idle(format!(
+                "{module} {name}: there is no such network"
+            )));
             continue;
         }
         let set: Vec<bool> = interfaces
             .map(|settings| set(lnd, settings, name, value))
             .collect();
         if set.contains(&false) {
-            notes.push(format!(
-                "{module} {name}={value}: an option that only the module has, or an invalid value"
-            ));
+            notes.push(LeftOut::lost(format!(
+                "{module} {name}={value}: an option that only the module has, or an invalid value; keep it in \
+                 modprobe.d: options {module} {name}={value}"
+            )));
         }
     }
+}
+
+/// Returns what a document lacks without an option that no network has.
+fn of_module(option: &OtherOption) -> LeftOut {
+    let OtherOption {
+        module,
+        name,
+        value,
+    } = option;
+    let is_default = DEFAULTS.contains(&(module, name, value));
+    // LNet takes its CPTs from libcfs. The modules of LNDs are called ksocklnd, ko2iblnd, kgnilnd and so on.
+    let is_of_lnet = matches!(module.as_str(), "lnet" | "libcfs") || module.ends_with("lnd");
+    if is_default {
+        return LeftOut::idle(format!("{module} {name}={value}: the module's default"));
+    }
+    if !is_of_lnet {
+        return LeftOut::idle(format!(
+            "{module} {name}: no option of LNet, it stays in modprobe.d"
+        ));
+    }
+    LeftOut::lost(format!(
+        "{module} {name}={value}: an option of the module only; keep it in modprobe.d: options {module} {name}={value}"
+    ))
 }
 
 /// The settings of all interfaces of an LND.
@@ -141,7 +172,7 @@ fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
 
 /// The options that express the settings shared by all interfaces of an LND. Adds a note if
 /// interfaces differ, because options cannot express this.
-pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOption> {
+pub(super) fn options(config: &Config, notes: &mut Vec<LeftOut>) -> Vec<OtherOption> {
     let mut config = config.clone();
     let mut options = Vec::new();
     let others = config.nets.iter().map(|net| net.net.lnd);
@@ -166,13 +197,13 @@ pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOpti
             Some((_, module, timeout)) if are_same => {
                 options.extend(of_all((module, timeout), tunables, own));
                 if !is_plain {
-                    notes.push(format!("{lnd}: other settings of its LND"));
+                    notes.push(LeftOut::lost(format!("{lnd}: other settings of its LND")));
                 }
             }
             None if are_same && !are_any => {}
-            _ => notes.push(format!(
+            _ => notes.push(LeftOut::lost(format!(
                 "{lnd}: tunables of single interfaces cannot be options of the module"
-            )),
+            ))),
         }
     }
     options

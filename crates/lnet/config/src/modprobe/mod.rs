@@ -36,7 +36,7 @@ mod warn;
 use lnet_types::Net;
 use lnet_types::expr::{NetExpr, NidExpr};
 
-pub use convert::{ConvertDefaults, ConvertError};
+pub use convert::{ConvertDefaults, ConvertError, LeftOut, Skipped};
 pub use print::OptionTooLong;
 pub use proof::{Proof, Unproved};
 
@@ -237,6 +237,15 @@ impl ModuleOptions {
         })
     }
 
+    /// Returns the port by which a node and its peers reach each other, or with `accept_port_bulk` the one for bulk
+    /// data, if the options name it.
+    #[must_use]
+    pub fn port(&self, name: &str) -> Option<u16> {
+        let mut others = self.others.iter();
+        let option = others.find(|one| (&*one.module, &*one.name) == ("lnet", name));
+        option.and_then(|one| one.value.parse().ok())
+    }
+
     /// Returns true if a document could express none of the options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -257,6 +266,13 @@ impl ModuleOptions {
             .and_then(|()| read(self))
             .map_err(|fault| ConfigError::new(source, fault))
     }
+}
+
+/// Returns whether a text is a file of `modprobe.d` and no document: no document has a line that begins with `options`.
+#[must_use]
+pub fn is_options(text: &str) -> bool {
+    text.lines()
+        .any(|line| line.trim_start().starts_with("options "))
 }
 
 fn is_quote(character: char) -> bool {

@@ -7,7 +7,7 @@ use std::fmt;
 use lnet_types::{Net, Nid};
 use thiserror::Error;
 
-use super::{ConvertDefaults, ModuleOptions};
+use super::{ConvertDefaults, ModuleOptions, NetworkOption};
 use crate::model::Config;
 
 /// The objects that a document and options have in common.
@@ -105,22 +105,29 @@ impl ModuleOptions {
         placed
     }
 
+    /// Every rule, as its network with interfaces, and its patterns. Interfaces that a later rule adds for the same
+    /// addresses belong to the first.
     fn specs(&self) -> Vec<(String, Vec<String>)> {
-        let entries = self.ip2nets.iter();
-        let specs = entries.flat_map(|entry| {
-            entry.networks.iter().map(|network| {
-                let names: Vec<&str> = network
-                    .interfaces
-                    .iter()
-                    .map(|one| one.name.as_str())
-                    .collect();
-                let names = if names.is_empty() {
-                    String::new()
-                } else {
-                    format!("({})", names.join(","))
+        let mut rules: Vec<GivenRule<'_>> = Vec::new();
+        for entry in &self.ip2nets {
+            for network in &entry.networks {
+                let rule = GivenRule {
+                    network,
+                    names: network.interfaces.iter().map(|one| &*one.name).collect(),
+                    patterns: texts(&entry.patterns),
                 };
-                (format!("{}{names}", network.net), texts(&entry.patterns))
-            })
+                match rules.iter_mut().find(|earlier| earlier.takes(&rule)) {
+                    Some(earlier) => earlier.names.extend(rule.names),
+                    None => rules.push(rule),
+                }
+            }
+        }
+        let specs = rules.into_iter().map(|rule| {
+            let names = match rule.names.as_slice() {
+                [] => String::new(),
+                names => format!("({})", names.join(",")),
+            };
+            (format!("{}{names}", rule.network.net), rule.patterns)
         });
         specs.collect()
     }
@@ -144,6 +151,24 @@ impl ModuleOptions {
             }
         }
         routes
+    }
+}
+
+/// A network of `ip2nets`, with all interfaces that the options give it for these addresses.
+struct GivenRule<'o> {
+    network: &'o NetworkOption,
+    names: Vec<&'o str>,
+    patterns: Vec<String>,
+}
+
+impl GivenRule<'_> {
+    /// Decides whether a later rule only adds interfaces to this one.
+    fn takes(&self, later: &Self) -> bool {
+        let key = |rule: &Self| (rule.network.net, rule.network.cpts.clone());
+        let addresses = |rule: &Self| rule.patterns.iter().cloned().collect::<BTreeSet<_>>();
+        let are_named = !self.names.is_empty() && !later.names.is_empty();
+        let are_new = later.names.iter().all(|name| !self.names.contains(name));
+        are_named && are_new && key(self) == key(later) && addresses(self) == addresses(later)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Warnings for users who convert existing options.
 
 use super::{ModuleOptions, lnd};
-use crate::ip2nets::Ip2Nets;
 
 impl ModuleOptions {
     /// Warnings about valid options that are deprecated or have an unexpected meaning.
@@ -16,17 +15,6 @@ impl ModuleOptions {
                     .to_owned(),
             );
         }
-        let rules = self.ip2nets(&mut Vec::new());
-        for (at, rule, earlier) in Ip2Nets::may_be_passed_over(&rules) {
-            warnings.push(format!(
-                "ip2nets: rule {} ({}) is ignored in the YAML on machines that the rule for {} covers too, where the \
-                 module takes both: for both interfaces write one rule with {}",
-                at + 1,
-                rule.spec(),
-                earlier.spec(),
-                both(rule, earlier),
-            ));
-        }
         warnings.extend(lnd::timeouts(self).map(|option| {
             format!(
                 "{option}: nodes of Finerail take the timeout from the YAML, kernel nodes from their module only"
@@ -36,12 +24,12 @@ impl ModuleOptions {
         warnings
     }
 
-    /// Returns whether every machine gets the same interfaces from these options and from their YAML. It does not where
-    /// two rules of `ip2nets` cover a machine for one network: the module takes both, an import the first one.
+    /// Returns whether a document that lacks none of these options means the same. It does not if the options contradict
+    /// each other, or if a node takes one of them from its module only, or in another sense.
     #[must_use]
-    pub fn is_same_everywhere(&self) -> bool {
-        let rules = self.ip2nets(&mut Vec::new());
-        Ip2Nets::may_be_passed_over(&rules).is_empty()
+    pub fn is_same_as_yaml(&self) -> bool {
+        let is_one = self.networks.is_empty() || self.ip2nets.is_empty();
+        is_one && lnd::timeouts(self).next().is_none() && self.shared_priorities().next().is_none()
     }
 
     /// Options that kernels are about to remove.
@@ -80,15 +68,4 @@ impl ModuleOptions {
             })
         })
     }
-}
-
-/// The network with the interfaces of both rules.
-fn both(rule: &Ip2Nets, earlier: &Ip2Nets) -> String {
-    let mut all = earlier.clone();
-    let more = rule
-        .interfaces
-        .iter()
-        .filter(|name| !earlier.interfaces.contains(name));
-    all.interfaces.extend(more.cloned());
-    all.spec()
 }

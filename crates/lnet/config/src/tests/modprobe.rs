@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::strategies::{any_config, cases};
-use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, ModuleOptions};
+use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, LeftOut, ModuleOptions};
 use crate::{Config, Globals, Tunables, parse};
 
 fn options(source: &str) -> ModuleOptions {
@@ -25,6 +25,20 @@ fn config(source: &str) -> Config {
         .to_config(&ConvertDefaults::default())
         .unwrap()
         .0
+}
+
+fn joined(notes: &[LeftOut]) -> String {
+    let lines: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// What a document lacks of options that have an effect.
+fn lost(source: &str) -> Vec<String> {
+    let (_, notes) = options(source)
+        .to_config(&ConvertDefaults::default())
+        .unwrap();
+    let lost = notes.iter().filter(|note| note.has_effect);
+    lost.map(ToString::to_string).collect()
 }
 
 #[test]
@@ -86,10 +100,77 @@ fn routes_that_a_node_cannot_use_are_left_out_and_named() {
     );
     let (config, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
     assert_eq!(config.routes.len(), 1);
-    insta::assert_snapshot!(notes.join("\n"), @r#"
-    route to tcp by 10.0.0.1@o2ib: the network is local
-    route to o2ib1 by 7@gni7: the gateway is on no local network
+    insta::assert_snapshot!(joined(&notes), @r#"
+    route to tcp by 10.0.0.1@o2ib: the network is local; the module passes over it, too
+    route to o2ib1 by 7@gni7: the gateway is on no local network; the module passes over it, too
     "#);
+    assert!(notes.iter().all(|note| !note.has_effect));
+}
+
+#[test]
+fn a_route_that_stops_the_module_has_an_effect() {
+    let lost =
+        lost("options lnet networks=tcp(eth0) routes=\"tcp5 10.0.0.1@tcp5; o2ib 10.0.0.1@tcp\"");
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(lost[0].contains("does not start"), "{lost:?}");
+}
+
+// [CONF-54]
+#[test]
+fn options_that_a_document_does_not_have_and_that_change_the_node_are_lost() {
+    let networks = "options lnet networks=tcp(eth0)\n";
+    for option in [
+        "lnet accept_port=6988",
+        "lnet accept=all",
+        "lnet some_new_option=1",
+        "ksocklnd nscheds=4",
+        "libcfs cpu_npartitions=2",
+        "kgnilnd credits=1",
+    ] {
+        let lost = lost(&format!("{networks}options {option}\n"));
+        assert_eq!(lost.len(), 1, "{option}: {lost:?}");
+        let keep = format!("keep it in modprobe.d: options {option}");
+        assert!(lost[0].ends_with(&keep), "{option}: {lost:?}");
+    }
+    for option in [
+        "lnet accept_port=988",
+        "lnet accept=secure",
+        "ptlrpc at_max=600",
+        "ko2iblnd credits=9",
+        "ksocklnd credits=9",
+    ] {
+        let lost = lost(&format!("{networks}options {option}\n"));
+        assert!(lost.is_empty(), "{option}: {lost:?}");
+    }
+}
+
+// [CONF-55]
+#[test]
+fn an_interface_that_a_document_would_not_give_is_lost() {
+    let of = |rules: &str| format!("options lnet ip2nets=\"{rules}\"\n");
+    let apart = lost(&of("tcp(eth0) 10.77.0.1; tcp(eth1) 10.1.2.3"));
+    assert_eq!(apart.len(), 1, "{apart:?}");
+    assert!(apart[0].contains("tcp(eth0,eth1)"), "{apart:?}");
+    let cpts = lost(&of("tcp(eth0[1]) 10.77.0.1"));
+    assert_eq!(cpts.len(), 1, "{cpts:?}");
+    assert!(lost(&of("tcp(eth0,eth1) 10.77.0.1; o2ib(ib0) 10.1.2.3")).is_empty());
+}
+
+// [CONF-55]
+#[test]
+fn rules_for_one_network_and_the_same_addresses_are_one_rule() {
+    let source =
+        "options lnet ip2nets=\"tcp(eth0) 10.77.0.1; o2ib(ib0) 10.*.*.*; tcp(eth1) 10.77.0.1\"\n";
+    let options = options(source);
+    let defaults = ConvertDefaults::default();
+    let (config, notes) = options.to_config(&defaults).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    let specs: Vec<_> = config.ip2nets.iter().map(crate::Ip2Nets::spec).collect();
+    assert_eq!(specs, ["tcp(eth0,eth1)", "o2ib(ib0)"]);
+    assert!(options.prove(&config, &defaults).is_ok());
+    let mut poorer = config;
+    poorer.ip2nets[0].interfaces.truncate(1);
+    assert!(options.prove(&poorer, &defaults).is_err());
 }
 
 #[test]
@@ -245,7 +326,6 @@ fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
     );
     insta::assert_snapshot!(options.warnings().join("\n"), @r#"
     ip2nets, routes: deprecated options of the module, which kernels after 2.19 do not accept; import this YAML (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d
-    ip2nets: rule 2 (tcp(eth1)) is ignored in the YAML on machines that the rule for tcp(eth0) covers too, where the module takes both: for both interfaces write one rule with tcp(eth0,eth1)
     routes: kernels give all gateways of 'o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2' the last priority in the entry; the YAML gives each its own
     "#);
     assert!(ModuleOptions::default().warnings().is_empty());
@@ -338,7 +418,7 @@ fn what_the_module_has_no_option_for_is_named() {
     );
     let (options, notes) = ModuleOptions::from_config(&config.unwrap());
     assert_eq!(options, ModuleOptions::default());
-    insta::assert_snapshot!(notes.join("\n"), @r#"
+    insta::assert_snapshot!(joined(&notes), @r#"
     10.0.0.1@tcp: networks accepts interfaces, not NIDs
     10.0.0.3@tcp: networks accepts interfaces, not NIDs
     tcp: tunables of single interfaces cannot be options of the module
@@ -412,9 +492,12 @@ fn parameters_of_router_checks_are_options_of_the_module() {
         text,
         "options lnet alive_router_check_interval=5 avoid_asym_router_failure=0\n"
     );
+    assert!(notes.iter().all(|note| !note.has_effect));
     assert_eq!(
-        notes,
-        ["profile", "match_addresses"].map(|key| format!("{key}: no kernel has this parameter"))
+        joined(&notes),
+        ["profile", "match_addresses"]
+            .map(|key| format!("{key}: no kernel has this parameter"))
+            .join("\n")
     );
     assert_eq!(ModuleOptions::parse(&text, Dialect::Kernel), Ok(options));
 }
@@ -430,7 +513,7 @@ proptest! {
         let read = ModuleOptions::parse(&text, Dialect::Kernel);
         prop_assert_eq!(read.as_ref(), Ok(&options), "{}", text);
         let (back, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
-        prop_assert_eq!(notes, Vec::<String>::new());
+        prop_assert_eq!(notes, Vec::<LeftOut>::new());
         prop_assert_eq!(interfaces(&back), interfaces(&config));
         prop_assert_eq!(&back.routes, &config.routes);
         prop_assert_eq!(back.globals, config.globals);
@@ -507,7 +590,7 @@ fn options_of_an_lnd_that_no_interface_has_are_told() {
     ];
     assert_eq!(notes.len(), told.len(), "{notes:?}");
     for (note, begin) in notes.iter().zip(told) {
-        assert!(note.starts_with(begin), "{note}");
+        assert!(note.text.starts_with(begin), "{note}");
     }
 }
 
@@ -519,9 +602,10 @@ fn interfaces_that_differ_are_no_options_of_their_lnd() {
     let (back, notes) = ModuleOptions::from_config(&config);
     assert!(back.others.is_empty());
     assert_eq!(
-        notes,
-        ["tcp: tunables of single interfaces cannot be options of the module"]
+        joined(&notes),
+        "tcp: tunables of single interfaces cannot be options of the module"
     );
+    assert!(notes.iter().all(|note| note.has_effect));
 }
 
 #[test]
@@ -563,9 +647,17 @@ fn routers_parameters_are_parameters_of_the_document() {
 }
 
 #[test]
-fn two_rules_of_one_network_are_not_the_same_everywhere() {
-    let is_same =
-        |rules: &str| options(&format!("options lnet ip2nets=\"{rules}\"\n")).is_same_everywhere();
-    assert!(!is_same("tcp(eth0) 10.77.0.1; tcp(eth1) 10.1.2.3"));
-    assert!(is_same("tcp(eth0,eth1) 10.77.0.1; o2ib(ib0) 10.1.2.3"));
+fn options_whose_entries_are_the_same_may_mean_something_else() {
+    let is_same = |source: &str| {
+        let options = ModuleOptions::parse(source, Dialect::Converter).unwrap();
+        options.is_same_as_yaml()
+    };
+    assert!(is_same("options lnet networks=tcp(eth0)\n"));
+    assert!(is_same("options lnet ip2nets=\"tcp(eth0) *.*.*.*\"\n"));
+    assert!(!is_same(
+        "options lnet networks=tcp(eth0) ip2nets=\"tcp(eth0) *.*.*.*\"\n"
+    ));
+    assert!(!is_same(
+        "options lnet networks=tcp(eth0)\noptions ksocklnd sock_timeout=65\n"
+    ));
 }

@@ -1,4 +1,5 @@
-//! Imports a node from what `lnetctl` prints of it: an export, or the outputs of its `show` commands.
+//! Imports a node from what `lnetctl` prints of it: an export, or the outputs of its `show` commands; or from options of
+//! the kernel module.
 //!
 //! Several outputs are combined: another output may hold a value that the first output does not hold. A value that
 //! no output holds is assumed, and the node keeps a list of these assumptions ([`Assumed`]). A part that no node
@@ -9,6 +10,7 @@ mod build;
 mod merge;
 
 use lnet_config::machine::Machine;
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, is_options};
 use lnet_config::{ConfigError, Document};
 use lnet_core::UsedPaths;
 use lnet_policy::Profile;
@@ -21,7 +23,7 @@ use crate::node::Node;
 pub struct Source<'a> {
     /// The name of the text in errors and warnings.
     pub name: &'a str,
-    /// The text that `lnetctl` printed.
+    /// The text that `lnetctl` printed, or a file of `modprobe.d`.
     pub text: &'a str,
 }
 
@@ -76,10 +78,21 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
     let mut whole = Document::default();
     let mut warnings = Vec::new();
     for source in sources {
-        let reading = lnet_config::read(source.text).map_err(|error| ImportError {
+        let failed = |error| ImportError {
             name: source.name.to_owned(),
             error: Box::new(error),
-        })?;
+        };
+        if is_options(source.text) {
+            let (document, left_out) = of_options(source.text, settings).map_err(failed)?;
+            warnings.extend(
+                left_out
+                    .iter()
+                    .map(|what| format!("{}: {what}", source.name)),
+            );
+            merge::into(&mut whole, document);
+            continue;
+        }
+        let reading = lnet_config::read(source.text).map_err(failed)?;
         let named = reading
             .warnings
             .iter()
@@ -90,6 +103,23 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
     Ok(Imported {
         node: build::node(&whole, settings),
         warnings,
+    })
+}
+
+/// Reads options of the module. Also returns what a document cannot say of them, or why they make no document.
+fn of_options(text: &str, settings: &Settings) -> Result<(Document, Vec<String>), ConfigError> {
+    let options = ModuleOptions::parse(text, Dialect::Kernel)?;
+    let first = settings.machine.as_ref().and_then(Machine::first);
+    let defaults = ConvertDefaults {
+        hop: None,
+        interface: Some(first.unwrap_or("eth0").to_owned()),
+    };
+    Ok(match options.to_config(&defaults) {
+        Ok((config, left_out)) => {
+            let lost = left_out.iter().map(ToString::to_string);
+            (Document::from(&config), lost.collect())
+        }
+        Err(error) => (Document::default(), vec![error.to_string()]),
     })
 }
 

@@ -134,6 +134,11 @@ pub(crate) static WRONG_INTERFACE: Lint = warning(
     "the others of the net are in another interface's subnet",
     "name the interface in whose subnet the others are",
 );
+pub(crate) static OUTSIDE_SUBNET: Lint = note(
+    "outside-subnet",
+    "none of the other NIDs of the net is in the NI's subnet",
+    "correct the prefix of the address, or check that IP routes lead there",
+);
 pub(crate) static INTERFACE_SHARED: Lint = note(
     "interface-shared",
     "several NIs share one device, and are not separate rails",
@@ -171,8 +176,8 @@ pub(crate) static CREDITS_TOO_FEW: Lint = warning(
 );
 pub(crate) static ROUTE_PASSED_OVER: Lint = warning(
     "route-passed-over",
-    "a route of the module that has no effect",
-    "correct the route or remove it",
+    "a route of the module that has no effect (an error if it stops LNet)",
+    "correct the route or remove it: an import of YAML rejects it",
 );
 pub(crate) static MTU_DIFFERS: Lint = warning(
     "mtu-differs",
@@ -401,7 +406,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 66] = [
+pub static LINTS: [&Lint; 67] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -415,6 +420,7 @@ pub static LINTS: [&Lint; 66] = [
     &VIRTUAL_INTERFACE,
     &NID_NOT_OF_INTERFACE,
     &WRONG_INTERFACE,
+    &OUTSIDE_SUBNET,
     &INTERFACE_SHARED,
     &ONE_SUBNET,
     &HOST_PREFIXES,

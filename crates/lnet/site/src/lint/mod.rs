@@ -99,13 +99,70 @@ pub fn lint_classes(
     Ok(report(inputs, &read(inputs)?, count))
 }
 
+/// A finding about one node, with the NI that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedFinding {
+    /// The index of the node among the inputs.
+    pub node: usize,
+    /// The NI; `None` if the finding is about the whole node.
+    pub ni: Option<OwnNi>,
+    /// The finding.
+    pub finding: Finding,
+}
+
+/// Runs all lints like [`lint_classes`], and returns the findings of the lints that decide whether messages arrive although
+/// a path is there: the interface and the subnet under an NI, its NID, and the port.
+///
+/// # Errors
+///
+/// Returns an error like [`lint`].
+pub fn lint_places(
+    inputs: &[Input<'_>],
+    count: impl Fn(usize) -> usize,
+) -> Result<Vec<PlacedFinding>, LintError> {
+    let sources = read(inputs)?;
+    let nodes = nodes(&sources, count);
+    let mut placed = Vec::new();
+    for finding in lints::all(&nodes) {
+        let named = nodes
+            .iter()
+            .position(|node| node.source.name == finding.file);
+        let Some(at) = named.filter(|_| PLACES.contains(&finding.code)) else {
+            continue;
+        };
+        let ni = nodes.get(at).and_then(|node| node.ni_of(&finding.key));
+        placed.push(PlacedFinding {
+            node: at,
+            ni: ni.map(OwnNi::from),
+            finding,
+        });
+    }
+    Ok(placed)
+}
+
+/// The lints of [`lint_places`].
+const PLACES: [&str; 9] = [
+    "import-refused",
+    "loopback-interface",
+    "virtual-interface",
+    "nid-not-of-interface",
+    "wrong-interface",
+    "outside-subnet",
+    "nid-claimed-twice",
+    "prefix-differs",
+    "port-differs",
+];
+
+fn nodes<'s>(sources: &'s [Source<'s>], count: impl Fn(usize) -> usize) -> Vec<Node<'s>> {
+    let nodes = sources.iter().zip(0..);
+    let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
+    nodes.collect()
+}
+
 fn read<'a>(inputs: &[Input<'a>]) -> Result<Vec<Source<'a>>, LintError> {
     inputs.iter().map(Source::read).collect()
 }
 
 fn report(inputs: &[Input<'_>], sources: &[Source<'_>], count: impl Fn(usize) -> usize) -> Report {
-    let nodes = sources.iter().zip(0..);
-    let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
-    let nodes: Vec<Node<'_>> = nodes.collect();
-    Report::new(inputs, lints::all(&nodes))
+    Report::new(inputs, lints::all(&nodes(sources, count)))
 }

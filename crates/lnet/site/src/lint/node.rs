@@ -186,6 +186,21 @@ impl<'s> Node<'s> {
         self.document().routing == Some(true)
     }
 
+    /// Returns the NI that a finding with this key is about, if it is one.
+    pub(crate) fn ni_of(&self, key: &str) -> Option<&Ni<'s>> {
+        self.nis.iter().find(|ni| {
+            let rest = key.strip_prefix(&self.key(&ni.path));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+
+    /// Returns a path as the key of a finding.
+    fn key(&self, path: &[Step<'_>]) -> String {
+        let places = self.source.places.as_ref();
+        let steps = places.map(|places| places.steps(path));
+        key_text(steps.as_deref().unwrap_or(path))
+    }
+
     /// Makes a finding at a path of the document.
     pub(crate) fn finding(
         &self,
@@ -195,15 +210,13 @@ impl<'s> Node<'s> {
         fix: String,
     ) -> Finding {
         let position = self.source.position(path);
-        let places = self.source.places.as_ref();
-        let steps = places.map(|places| places.steps(path));
         Finding {
             code: lint.code,
             severity: lint.severity,
             file: self.source.name.to_owned(),
             line: position.line,
             column: position.column,
-            key: key_text(steps.as_deref().unwrap_or(path)),
+            key: self.key(path),
             shown: None,
             reason,
             fix,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use lnet_types::{Net, Nid};
 
 use crate::lint::Input;
-use crate::lint::node::Node;
+use crate::lint::node::{Ni, Node};
 use crate::lint::source::{LintError, Source};
 
 /// A local NI of a document.
@@ -17,6 +17,16 @@ pub struct OwnNi {
     pub nid: Option<Nid>,
     /// The interface, if the document names one.
     pub interface: Option<String>,
+}
+
+impl From<&Ni<'_>> for OwnNi {
+    fn from(ni: &Ni<'_>) -> Self {
+        Self {
+            net: ni.net,
+            nid: ni.nid,
+            interface: ni.interface.clone(),
+        }
+    }
 }
 
 impl OwnNi {
@@ -48,11 +58,7 @@ pub struct Settings {
 pub fn settings(input: &Input<'_>) -> Result<Settings, LintError> {
     let source = Source::read(input)?;
     let node = Node::new(&source, 1);
-    let nis = node.nis.iter().map(|ni| OwnNi {
-        net: ni.net,
-        nid: ni.nid,
-        interface: ni.interface.clone(),
-    });
+    let nis = node.nis.iter().map(OwnNi::from);
     let routes = node.routes.iter();
     Ok(Settings {
         nis: nis.collect(),

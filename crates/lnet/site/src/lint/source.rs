@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lnet_config::machine::{Machine, MachineError};
-use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
+use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, Skipped, is_options};
 use lnet_config::{ConfigError, Document, Places, Position, RouteConfig, Step};
 use lnet_types::Net;
 use thiserror::Error;
@@ -49,8 +49,8 @@ pub(crate) struct Source<'a> {
     incomplete: Vec<&'static str>,
     /// Nets in module options that name no interface.
     pub(crate) unnamed: Vec<Net>,
-    /// Routes in module options that the module passes over, each with the reason.
-    pub(crate) skipped: Vec<(RouteConfig, &'static str)>,
+    /// Routes in module options that the module does not use, each with the reason.
+    pub(crate) skipped: Vec<(RouteConfig, Skipped)>,
     /// True if the text is a log with messages of the kernel's modules.
     is_log: bool,
     /// True if the text has options of the module.
@@ -152,13 +152,8 @@ impl<'a> Source<'a> {
             hop: None,
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
-        let port = |name: &str| {
-            let mut others = options.others.iter();
-            let option = others.find(|one| (&*one.module, &*one.name) == ("lnet", name));
-            option.and_then(|one| one.value.parse().ok())
-        };
-        self.port = port("accept_port");
-        self.bulk_port = port("accept_port_bulk");
+        self.port = options.port("accept_port");
+        self.bulk_port = options.port("accept_port_bulk");
         let routes = options.routes(&defaults).unwrap_or_default().into_iter();
         self.skipped = routes
             .filter_map(|(route, why)| Some((route, why?)))
@@ -230,10 +225,4 @@ pub(crate) fn key_text(path: &[Step<'_>]) -> String {
         };
     }
     text
-}
-
-/// Returns true for a file of `modprobe.d`. No YAML document of a node has a line that begins with `options`.
-fn is_options(text: &str) -> bool {
-    text.lines()
-        .any(|line| line.trim_start().starts_with("options "))
 }

@@ -145,7 +145,7 @@ fn of_lnds(config: &Config) -> Result<String, ModprobeRefusal> {
     };
     let (options, notes) = ModuleOptions::from_config(&nets);
     if let Some(note) = notes.into_iter().next() {
-        return Err(ModprobeRefusal::Tunables(note));
+        return Err(ModprobeRefusal::Tunables(note.to_string()));
     }
     let lines = options.others.iter();
     Ok(lines

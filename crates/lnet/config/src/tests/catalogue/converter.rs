@@ -221,3 +221,27 @@ fn t_l10_what_was_converted_is_what_one_would_write() {
     assert_eq!(imported, manual);
     assert_eq!(imported.to_yaml(), converted);
 }
+
+#[test]
+fn t_l11_options_that_a_document_has_learnt_are_in_it() {
+    let made = yaml(
+        "options lnet networks=\"tcp(eth0)\" avoid_asym_router_failure=0 alive_router_check_interval=10 \
+         router_ping_timeout=7 check_routers_before_use=1\n\
+         options ksocklnd sock_timeout=65\n",
+    );
+    for line in [
+        "avoid_asym_router_failure: 0",
+        "alive_router_check_interval: 10",
+        "router_ping_timeout: 7",
+        "check_routers_before_use: 1",
+        "timeout: 65",
+    ] {
+        assert!(made.contains(line), "no {line} in {made}");
+    }
+}
+
+#[test]
+fn t_l12_two_rules_for_the_same_addresses_are_one_with_both_interfaces() {
+    let apart = yaml("tcp(eth0) 10.77.0.1; tcp(eth1) 10.77.0.1");
+    assert_eq!(apart, yaml("tcp(eth0,eth1) 10.77.0.1"));
+}

@@ -81,10 +81,11 @@ const SEARCHES: [Search; 48] = [
     globals::recovery_limit_short,
 ];
 
-const SITE_SEARCHES: [SiteSearch; 17] = [
+const SITE_SEARCHES: [SiteSearch; 18] = [
     site::mtu_differs,
     site::queue_depth_differs,
     places::wrong_interface,
+    places::outside_subnet,
     places::prefix_differs,
     site::nid_claimed_twice,
     presence::net_alone,

@@ -10,7 +10,8 @@ use lnet_types::{Net, Nid};
 use super::interfaces::{at_interfaces, prefix};
 use super::site::usual;
 use crate::lint::catalogue::{
-    LOOPBACK_INTERFACE, NID_NOT_OF_INTERFACE, PREFIX_DIFFERS, VIRTUAL_INTERFACE, WRONG_INTERFACE,
+    LOOPBACK_INTERFACE, NID_NOT_OF_INTERFACE, OUTSIDE_SUBNET, PREFIX_DIFFERS, VIRTUAL_INTERFACE,
+    WRONG_INTERFACE,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
@@ -107,6 +108,11 @@ impl Addresses {
         let mine = own.range(first..=last).filter(|ip| self.0.contains(ip));
         all - mine.count()
     }
+
+    /// Counts the addresses without those in `own`.
+    fn but(&self, own: &BTreeSet<IpAddr>) -> usize {
+        self.0.len() - own.iter().filter(|ip| self.0.contains(ip)).count()
+    }
 }
 
 /// Returns the first and the last address of a subnet.
@@ -130,6 +136,60 @@ fn bounds(address: &Address) -> (IpAddr, IpAddr) {
 /// Reports NIs in whose subnet no other NID of the net is, while some are in the subnet of another interface of the
 /// machine.
 pub(super) fn wrong_interface(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let alone = alone(nodes).into_iter();
+    let told = alone.filter_map(|Alone { node, ni, here, better, .. }| {
+        let (name, address, count) = better?;
+        let reason = format!(
+            "no other NID of {} is in the subnet of {} ({}/{}), and {} in that of {name} ({}/{})",
+            ni.net,
+            here.0,
+            here.1.ip,
+            here.1.prefix,
+            match count {
+                1 => "one is".to_owned(),
+                count => format!("{count} are"),
+            },
+            address.ip,
+            address.prefix
+        );
+        let fix = format!("put the NI of {} on {name}", ni.net);
+        Some(node.finding(&WRONG_INTERFACE, &at_interfaces(ni), reason, fix))
+    });
+    told.collect()
+}
+
+/// Reports NIs in whose subnet no other NID of the net is, nor in that of another interface: the others are reached by IP
+/// routes only, or the prefix is wrong. An address without a subnet says nothing.
+pub(super) fn outside_subnet(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let alone = alone(nodes).into_iter();
+    let outside = alone.filter(|one| one.better.is_none() && one.others > 0);
+    let told = outside.filter_map(|Alone { node, ni, here, others, .. }| {
+        let Address { ip, prefix, .. } = here.1;
+        let is_host = *prefix == if ip.is_ipv4() { 32 } else { 128 };
+        let reason = format!(
+            "none of the {others} other NIDs of {} that are known is in the subnet of {ip}/{prefix}: only IP routes lead \
+             there, or the prefix is wrong",
+            ni.net
+        );
+        let fix = OUTSIDE_SUBNET.helps.to_owned();
+        (!is_host).then(|| node.finding(&OUTSIDE_SUBNET, &path_of(ni), reason, fix))
+    });
+    told.collect()
+}
+
+/// An NI in whose subnet no other NID of the net is.
+struct Alone<'n> {
+    node: &'n Node<'n>,
+    ni: &'n Ni<'n>,
+    /// The interface with the address of the NI.
+    here: (&'n str, &'n Address),
+    /// The number of other NIDs of the net that are known.
+    others: usize,
+    /// Another interface of the machine with some of them in its subnet, and their number.
+    better: Option<(&'n str, &'n Address, usize)>,
+}
+
+fn alone<'n>(nodes: &'n [Node<'n>]) -> Vec<Alone<'n>> {
     let mut by_net: BTreeMap<Net, Addresses> = BTreeMap::new();
     for nid in nodes.iter().flat_map(Node::nids) {
         if let Some(ip) = nid.ip() {
@@ -139,20 +199,20 @@ pub(super) fn wrong_interface(nodes: &[Node<'_>]) -> Vec<Finding> {
     let each = nodes
         .iter()
         .filter_map(|node| Some((node, node.machine()?)));
-    let told = each.flat_map(|(node, machine)| {
+    let found = each.flat_map(|(node, machine)| {
         let nis = node.nis.iter().take(COMPARED_MAX);
-        nis.filter_map(|ni| misplaced(node, machine, ni, by_net.get(&ni.net)))
+        nis.filter_map(|ni| is_alone(node, machine, ni, by_net.get(&ni.net)))
             .collect::<Vec<_>>()
     });
-    told.collect()
+    found.collect()
 }
 
-fn misplaced(
-    node: &Node<'_>,
-    machine: &Machine,
-    ni: &Ni<'_>,
+fn is_alone<'n>(
+    node: &'n Node<'n>,
+    machine: &'n Machine,
+    ni: &'n Ni<'n>,
     of_nodes: Option<&Addresses>,
-) -> Option<Finding> {
+) -> Option<Alone<'n>> {
     let ip = ni.nid?.ip()?;
     let own: BTreeSet<IpAddr> = node.nids().filter_map(Nid::ip).collect();
     let named = Addresses(named(node, ni.net));
@@ -163,7 +223,7 @@ fn misplaced(
     let all = all.flat_map(|one| {
         one.addresses
             .iter()
-            .map(move |address| (&one.name, address))
+            .map(move |address| (one.name.as_str(), address))
     });
     let here = all.clone().find(|(_, address)| address.ip == ip)?;
     if near(here.1) > 0 {
@@ -172,21 +232,15 @@ fn misplaced(
     // An interface under another NI of the net serves the others.
     let mut free =
         all.filter(|(_, address)| !own.contains(&address.ip) && !address.ip.is_loopback());
-    let (name, better) = free.find(|(_, address)| near(address) > 0)?;
-    let reason = format!(
-        "no other NID of {} is in the subnet of {} ({ip}/{}), and {} in that of {name} ({}/{})",
-        ni.net,
-        here.0,
-        here.1.prefix,
-        match near(better) {
-            1 => "one is".to_owned(),
-            count => format!("{count} are"),
-        },
-        better.ip,
-        better.prefix
-    );
-    let fix = format!("put the NI of {} on {name}", ni.net);
-    Some(node.finding(&WRONG_INTERFACE, &at_interfaces(ni), reason, fix))
+    let better = free.find(|(_, address)| near(address) > 0);
+    let others = named.but(&own) + of_nodes.map_or(0, |others| others.but(&own));
+    Some(Alone {
+        node,
+        ni,
+        here,
+        others,
+        better: better.map(|(name, address)| (name, address, near(address))),
+    })
 }
 
 /// Returns the addresses on a net that the node's own document names: gateways and peers.

@@ -6,14 +6,11 @@ use lnet_config::Step;
 use lnet_types::{Net, Nid};
 
 use super::site::{owners, usual};
+use crate::document::PORT;
 use crate::lint::catalogue::{NET_ALONE, PEER_MISSING, PORT_DIFFERS, ROUTE_NET_MISSING};
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, listed};
 use crate::lint::source::Source;
-
-/// The port of LNet where no option says another.
-// [CONN-1]
-const PORT: u16 = 988;
 
 /// Returns the nets of all nodes; `None` if a document does not name its nets.
 pub(super) fn all_nets(nodes: &[Node<'_>]) -> Option<BTreeSet<Net>> {

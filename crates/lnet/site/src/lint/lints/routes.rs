@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lnet_config::modprobe::Skipped;
 use lnet_config::{Status, Step};
 use lnet_types::{Net, Nid};
 
 use super::site::NAMED_MAX;
 use crate::lint::catalogue::{
     DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN, ROUTE_PASSED_OVER,
+    Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, Route, listed};
@@ -69,15 +71,22 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Reports routes that the module passes over. An import refuses such routes, which another lint reports.
+/// Reports routes in module options that the module does not use: it passes over most of them without a message, and does
+/// not start with the others. An import of YAML stops at all of them, which another lint reports.
 pub(super) fn route_passed_over(node: &Node<'_>) -> Vec<Finding> {
     let path = [Step::Key("route")];
-    let skipped = node.source.skipped.iter().map(|(route, why)| {
-        let reason = format!(
-            "the module passes over the route to {} by {}: {why}",
-            route.net, route.gateway
-        );
+    let skipped = node.source.skipped.iter().map(|(route, skipped)| {
+        let Skipped { why, stops_module } = skipped;
+        let route = format!("the route to {} by {}", route.net, route.gateway);
         let fix = ROUTE_PASSED_OVER.helps.to_owned();
+        if *stops_module {
+            let reason = format!("the module does not start with {route}: {why}");
+            let made = node.finding(&ROUTE_PASSED_OVER, &path, reason, fix);
+            return made.with_severity(Severity::Error);
+        }
+        let reason = format!(
+            "the module passes over {route} without a message: {why}; an import of it as YAML stops there"
+        );
         node.finding(&ROUTE_PASSED_OVER, &path, reason, fix)
     });
     skipped.collect()
