@@ -1,10 +1,5 @@
 //! Small vectors, and bytes that lie.
 
-#![allow(
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 mod common;
 
 use lnet_ptlrpc::{

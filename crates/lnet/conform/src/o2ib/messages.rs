@@ -41,15 +41,7 @@ pub(super) fn ends(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn checksum(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let (header, handle) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
-    let mut bytes = message(
-        probe,
-        conn,
-        Body::Immediate {
-            header,
-            payload: &[],
-        },
-    )?;
+    let (mut bytes, handle) = ping(probe, conn)?;
     seal(&mut bytes);
     probe.link(conn)?.credits -= 1;
     probe.post(conn, &[], &bytes)?;
@@ -210,18 +202,18 @@ fn closes_after_envelope(probe: &mut Probe<'_>, spoil: fn(&mut Envelope)) -> Res
 /// Sends a ping with spoiled bytes, and waits for the end of the connection.
 fn closes_after(probe: &mut Probe<'_>, spoil: fn(&mut [u8])) -> Result<(), Stop> {
     let conn = probe.open()?;
-    let (header, _) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
-    let mut bytes = message(
-        probe,
-        conn,
-        Body::Immediate {
-            header,
-            payload: &[],
-        },
-    )?;
+    let (mut bytes, _) = ping(probe, conn)?;
     spoil(&mut bytes);
     probe.post(conn, &[], &bytes)?;
     probe.closes(conn)
+}
+
+/// The bytes of a good ping, and the handle of its reply.
+fn ping(probe: &mut Probe<'_>, conn: ConnId) -> Result<(Vec<u8>, Handle), Stop> {
+    let (header, handle) = probe.header_of_get(PING_MATCH_BITS, SINK_MAX);
+    let payload = &[];
+    let bytes = message(probe, conn, Body::Immediate { header, payload })?;
+    Ok((bytes, handle))
 }
 
 /// The bytes of a good message.

@@ -117,7 +117,7 @@ impl<'a> Probe<'a> {
         self.dial_with(&encode(request)?, depth)
     }
 
-    /// Does so with this private data, for a queue of this depth.
+    /// Dials with this private data, for a queue of this depth, and returns the answer. Dials again as [`Self::dial`] does.
     // [IB-17]
     pub(super) fn dial_with(
         &mut self,
