@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use fgr::check::{Direction, FailureKind, Finding, Outage, Report, Rollout, check, rollout};
-use fgr::config::{Nids, Site, Timing};
+use fgr::config::{AfterReturn, Nids, Site, Timing};
 use fgr::diff::differences;
 use lnet_config::{NetConfig, NiConfig};
 use lnet_types::Net;
@@ -188,10 +188,15 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "  a client, a server, or the adapter of one: its own messages until it is repaired"
     )?;
+    let AfterReturn {
+        finerail,
+        finerail_unlimited,
+    } = report.timing.after_return();
     writeln!(
         out,
-        "parts that return are used again within {interval} s; what is sent in the first 2 s after the return of a silent \
-         adapter may be lost"
+        "parts that return are used again within {interval} s; after the return of a silent adapter messages may be late \
+         or lost:\n  for {finerail} s with Finerail on Linux 6.15 and later; for {finerail_unlimited} s on older kernels, \
+         which cannot limit the pauses of TCP; kernel nodes dial again up to a minute later"
     )?;
     start(report, out)
 }

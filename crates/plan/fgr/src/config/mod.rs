@@ -44,7 +44,7 @@ pub use gather::{ClassText, nids, read_timing};
 pub use join::JoinError;
 pub use nids::Nids;
 pub use rules::read_udsp;
-pub use scheme::{BackupPriority, Form, Scheme, Server, Slots, Timing};
+pub use scheme::{AfterReturn, BackupPriority, Form, Scheme, Server, Slots, Timing};
 pub use text::ModprobeRefusal;
 pub use tunables::NetTunables;
 
