@@ -135,15 +135,10 @@ fn equal_loads(context: &Context<'_>, net: usize, by: Metric, vertices: &[Vertex
     let routers = router_vertices(context, net);
     let fabric = &context.machine.fabric;
     let mut costs = columns(fabric, by, &routers, vertices);
-    match fabric {
-        Fabric::Grid(..) => {}
-        Fabric::Dragonfly(dragonfly, _) => {
-            let blocks = Blocks::new(context, |vertex| dragonfly.group(vertex).into());
-            break_ties(&mut costs, context, |slot, site| blocks.tie(routers[slot], site));
-        }
-        Fabric::FatTree(_) => break_ties(&mut costs, context, |slot, site| {
-            mixed(u64::from(routers[slot].0) << 32 | u64::from(vertices[site].0)) % TIES
-        }),
+    if !matches!(fabric, Fabric::Grid(..)) {
+        // Clients are numbered in 32 bits.
+        let clients = context.site_of.len() as u32;
+        break_ties(&mut costs, (&routers, vertices), clients);
     }
     Transport {
         supplies: context.sites.iter().map(|site| site.clients).collect(),
@@ -161,67 +156,27 @@ fn extra(context: &Context<'_>, net: usize) -> u32 {
     (context.site_of.len() as u32).saturating_sub(rooms)
 }
 
-/// Numbers that break ties: enough to tell the routers of a net apart.
-const TIES: u64 = 64;
-
-/// Scales the costs and adds a number below [`TIES`] to each, by slot of the router and site, which spreads
-/// clients over routers at the same distance. Otherwise all clients of a group of a dragonfly would use the
-/// links to the group of one router. The sum of what is added is below one unit of cost, so that the total
-/// distance stays the lowest. Costs that would not fit stay as they are.
-fn break_ties(costs: &mut [u32], context: &Context<'_>, tie: impl Fn(usize, usize) -> u64) {
+/// Scales the costs and adds a number below [`TIES`] to each, which spreads clients over routers at
+/// the same distance. Otherwise all clients of a group of a dragonfly would use the links to the group
+/// of one router. The sum of what is added is below one unit of cost, so that the total distance
+/// stays the lowest. Costs that would not fit stay as they are.
+fn break_ties(costs: &mut [u32], (routers, sites): (&[Vertex], &[Vertex]), clients: u32) {
+    /// Numbers that are added: enough to tell the routers of a net apart.
+    const TIES: u64 = 64;
     /// Sums of two costs stay within 31 bits.
     const COST_MAX: u64 = 1 << 30;
-    let sites = context.sites.len();
-    let scale = context.site_of.len() as u64 * TIES;
+    let scale = u64::from(clients) * TIES;
     let highest = costs.iter().copied().max().unwrap_or(0);
     if (u64::from(highest) + 1) * scale > COST_MAX {
         return;
     }
-    for (slot, costs) in costs.chunks_mut(sites.max(1)).enumerate() {
-        for (site, cost) in costs.iter_mut().enumerate() {
-            // Checked above against 2^30.
-            *cost = (u64::from(*cost) * scale + tie(slot, site)) as u32;
-        }
-    }
-}
-
-/// Sites whose messages to one router share links, such as those of a group of a dragonfly.
-///
-/// ```text
-///   clients of a group, from another start for each router:  ──▶ 0 1 2 3 … below TIES: the largest group has all
-/// ```
-///
-/// Each further client of a group at one router has a higher number, and the same number of clients has the
-/// same number in groups of all sizes. So the sum is lowest if every group has as many clients at a router as
-/// every other group at this distance, and so have the links between the groups and the router.
-struct Blocks {
-    /// The clients of each site's group, and of the sites before it in the group.
-    of_site: Vec<(u64, u64)>,
-    /// The clients of the largest group.
-    largest: u64,
-}
-
-impl Blocks {
-    fn new(context: &Context<'_>, block_of: impl Fn(Vertex) -> u32) -> Self {
-        let mut clients: BTreeMap<u32, u64> = BTreeMap::new();
-        let before = context.sites.iter().map(|site| {
-            let sum = clients.entry(block_of(site.vertex)).or_default();
-            let before = *sum;
-            *sum += u64::from(site.clients);
-            before
-        });
-        let before: Vec<u64> = before.collect();
-        let all = context.sites.iter().map(|site| clients[&block_of(site.vertex)]);
-        Self {
-            of_site: all.zip(before).collect(),
-            largest: clients.values().copied().max().unwrap_or(1).max(1),
-        }
-    }
-
-    fn tie(&self, router: Vertex, site: usize) -> u64 {
-        let (all, before) = self.of_site[site];
-        let start = mixed(router.0.into()) % all.max(1);
-        (before + start) % all.max(1) * TIES / self.largest
+    let pairs = routers
+        .iter()
+        .flat_map(|router| sites.iter().map(move |site| (router, site)));
+    for (cost, (router, site)) in costs.iter_mut().zip(pairs) {
+        let tie = mixed(u64::from(router.0) << 32 | u64::from(site.0)) % TIES;
+        // Checked above against 2^30.
+        *cost = (u64::from(*cost) * scale + tie) as u32;
     }
 }
 
