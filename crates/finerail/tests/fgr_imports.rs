@@ -310,12 +310,35 @@ fn modules_of_an_imported_machine_are_placed_by_the_names_of_nodes() {
     let ended = fgr(&place).expect_code(0);
     assert!(ended.out.contains("as it stands"), "{}", ended.out);
     let placements = fs::read_to_string(found.join("placements.csv")).unwrap();
-    let nodes = placements.lines().skip(1).filter_map(|line| line.rsplit(',').next());
-    assert!(nodes.clone().count() > 0 && nodes.clone().all(|node| node.starts_with("gpu")), "{placements}");
+    let nodes = placements
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.rsplit(',').next());
+    assert!(
+        nodes.clone().count() > 0 && nodes.clone().all(|node| node.starts_with("gpu")),
+        "{placements}"
+    );
 
-    let unknown = write(directory.path(), "unknown.csv", "blade,cabinet,kind,node,at\nb1,c0,service,gpu99,\n");
-    let ended = fgr(&["place", "--machine", &machine, "--sites", &unknown, "--policy", "balanced"]).expect_code(2);
-    assert!(ended.err.contains("unknown.csv:2: ") && ended.err.contains("gpu99"), "{}", ended.err);
+    let unknown = write(
+        directory.path(),
+        "unknown.csv",
+        "blade,cabinet,kind,node,at\nb1,c0,service,gpu99,\n",
+    );
+    let ended = fgr(&[
+        "place",
+        "--machine",
+        &machine,
+        "--sites",
+        &unknown,
+        "--policy",
+        "balanced",
+    ])
+    .expect_code(2);
+    assert!(
+        ended.err.contains("unknown.csv:2: ") && ended.err.contains("gpu99"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
@@ -334,8 +357,18 @@ fn a_dragonfly_whose_nodes_have_four_ports_is_imported_and_planned_with_cooler_l
         let ended = fgr(&["import", "dragonfly", &list, "--routers", &routers]).expect_code(0);
         let machine = write(directory.path(), "machine.yaml", &ended.out);
         let ended = fgr(&["plan", "--machine", &machine, "--policy", "balanced"]).expect_code(0);
-        let line = ended.out.lines().find(|line| line.contains("hottest link")).unwrap();
-        let load = line.split("write ").nth(1).unwrap().split(',').next().unwrap();
+        let line = ended
+            .out
+            .lines()
+            .find(|line| line.contains("hottest link"))
+            .unwrap();
+        let load = line
+            .split("write ")
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .next()
+            .unwrap();
         load.parse::<f64>().unwrap()
     };
     let (one, four) = (hottest(1), hottest(4));

@@ -54,7 +54,11 @@ fn stated() -> Duration {
         finerail,
         finerail_unlimited,
     } = timing.after_return();
-    let seconds = if is_limited { finerail } else { finerail_unlimited };
+    let seconds = if is_limited {
+        finerail
+    } else {
+        finerail_unlimited
+    };
     Duration::from_secs(seconds.into())
 }
 
@@ -336,7 +340,9 @@ fn returns(form: &str) {
 #[test]
 fn silences_are_drawn_between_20_and_90_seconds() {
     let drawn = silences(1000);
-    let within = drawn.iter().all(|silence| SILENCES.contains(&silence.as_secs()));
+    let within = drawn
+        .iter()
+        .all(|silence| SILENCES.contains(&silence.as_secs()));
     assert!(within, "{drawn:?}");
     let [least, most] = [drawn.iter().min(), drawn.iter().max()].map(|end| end.unwrap().as_secs());
     assert!(least <= 22 && most >= 88, "{least} to {most}");

@@ -8,7 +8,6 @@
 //! A node that is as planned gets no command. The same command therefore continues a roll-out that ended early.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -192,16 +192,21 @@ fn a_flat_site_with_two_routers_is_no_error() {
     ];
     let site = |routers: &[&str]| {
         let document = |(name, net, near, far, remote): (&str, &str, &str, &str, &str)| {
-            let mut text = format!("net:\n- net type: {net}\n  local NI(s):\n  - nid: {near}@{net}\n");
+            let mut text =
+                format!("net:\n- net type: {net}\n  local NI(s):\n  - nid: {near}@{net}\n");
             if !far.is_empty() {
-                text += &format!("- net type: o2ib\n  local NI(s):\n  - nid: {far}@o2ib\nrouting: {{enable: 1}}\n");
+                text += &format!(
+                    "- net type: o2ib\n  local NI(s):\n  - nid: {far}@o2ib\nrouting: {{enable: 1}}\n"
+                );
             }
             let side = if net == "tcp" { 0 } else { 1 };
             if !remote.is_empty() {
                 text += "route:\n";
             }
             for router in routers.iter().filter(|_| !remote.is_empty()) {
-                text += &format!("- {{net: {remote}, gateway: 10.{side}.0.{router}@{net}, hop: 1, priority: 0}}\n");
+                text += &format!(
+                    "- {{net: {remote}, gateway: 10.{side}.0.{router}@{net}, hop: 1, priority: 0}}\n"
+                );
             }
             (name.to_owned(), lnet_config::parse(&text).unwrap())
         };
@@ -212,7 +217,11 @@ fn a_flat_site_with_two_routers_is_no_error() {
         Site::from_nodes(present.map(document), |net| net.to_string() == "o2ib")
     };
     let report = check(&site(&["11", "12"]));
-    assert!(report.is_proved() && report.pairs == 1, "{:?}", report.findings);
+    assert!(
+        report.is_proved() && report.pairs == 1,
+        "{:?}",
+        report.findings
+    );
     // With one router its failure is one.
     assert!(!check(&site(&["11"])).is_proved());
 }

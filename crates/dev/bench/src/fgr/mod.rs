@@ -490,7 +490,9 @@ impl Report {
             table.add_row([
                 what,
                 format!("{:.1}", row.milliseconds),
-                row.ratio_to_limit.map(|ratio| format!("{ratio:.1}")).unwrap_or_default(),
+                row.ratio_to_limit
+                    .map(|ratio| format!("{ratio:.1}"))
+                    .unwrap_or_default(),
                 target.unwrap_or_default(),
                 row.met.map(verdict).unwrap_or_default().to_owned(),
             ]);

@@ -90,7 +90,10 @@ fn large(sizes: &Sizes) -> anyhow::Result<Row> {
     let plan = assign(&machine, Policy::Nearest { by: Metric::Hops }, &options)?;
     let servers = (1..).zip(&machine.nets).map(|(number, net)| Server {
         name: format!("oss{number}"),
-        nids: vec![Nid::from_number(net.net, Ipv4Addr::new(10, 250, 0, number).to_bits())],
+        nids: vec![Nid::from_number(
+            net.net,
+            Ipv4Addr::new(10, 250, 0, number).to_bits(),
+        )],
     });
     let servers: Vec<Server> = servers.collect();
     let scheme = Scheme {
@@ -166,7 +169,10 @@ fn dragonfly(sizes: &Sizes) -> anyhow::Result<Row> {
     let plan = assign(&machine, Policy::Balanced { by: Metric::Cost }, &options)?;
     let study = black_box(Study::new(&machine, plan, &options));
     let time = start.elapsed();
-    let what = format!("preset:{name}: {} policies compared", study.comparisons().len());
+    let what = format!(
+        "preset:{name}: {} policies compared",
+        study.comparisons().len()
+    );
     Ok(row(what, time, Some(60_000.0)))
 }
 
@@ -176,9 +182,15 @@ mod tests {
 
     #[test]
     fn the_chain_has_its_hops_and_every_node() {
-        let site = read_chain("chain", &chain(300).unwrap()).unwrap().site(Timing::PLANNED);
+        let site = read_chain("chain", &chain(300).unwrap())
+            .unwrap()
+            .site(Timing::PLANNED);
         assert_eq!(site.nodes.len(), 300 + HOPS * STAGE + 4);
         let report = check(&site);
-        assert!(report.is_proved() && report.pairs == 300 * 4, "{:?}", report.findings);
+        assert!(
+            report.is_proved() && report.pairs == 300 * 4,
+            "{:?}",
+            report.findings
+        );
     }
 }

@@ -79,13 +79,23 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
         match (attached.group == group, twice) {
             (false, _) => {
                 let first = attached.switches.first().map_or(0, |(_, line)| *line);
-                problems.value(*line, "switch", switch, &format!("in the group of line {first}"));
+                problems.value(
+                    *line,
+                    "switch",
+                    switch,
+                    &format!("in the group of line {first}"),
+                );
             }
             (true, Some((_, first))) => {
                 problems.value(*line, "node", node, &format!("new: it is at line {first}"));
             }
             (true, None) if attached.switches.len() == PORTS_MAX => {
-                problems.value(*line, "node", node, &format!("on at most {PORTS_MAX} switches"));
+                problems.value(
+                    *line,
+                    "node",
+                    node,
+                    &format!("on at most {PORTS_MAX} switches"),
+                );
             }
             (true, None) => attached.switches.push((place, *line)),
         }
@@ -133,7 +143,9 @@ fn usual_ports(nodes: &[Attached]) -> u16 {
     for node in nodes {
         *counts.entry(node.switches.len().max(1)).or_default() += 1;
     }
-    let usual = counts.into_iter().max_by_key(|&(ports, count)| (count, ports));
+    let usual = counts
+        .into_iter()
+        .max_by_key(|&(ports, count)| (count, ports));
     // A group has no more switches than 16 bits number, or the list is refused.
     u16::try_from(usual.map_or(1, |(ports, _)| ports)).unwrap_or(u16::MAX)
 }
@@ -177,13 +189,24 @@ fn places(
         placed.push((name, vec![group, place]));
     }
     let warning = |nodes: Vec<String>, what: String| {
-        let named = nodes.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let named = nodes
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = if nodes.len() > NAMED { ", …" } else { "" };
         (!nodes.is_empty()).then(|| format!("{} nodes {what}: {named}{more}", nodes.len()))
     };
     let warnings = [
-        warning(uneven, format!("do not have {ports} ports, which is assumed")),
-        warning(apart, "are not on consecutive switches, which is assumed".to_owned()),
+        warning(
+            uneven,
+            format!("do not have {ports} ports, which is assumed"),
+        ),
+        warning(
+            apart,
+            "are not on consecutive switches, which is assumed".to_owned(),
+        ),
     ];
     (placed, warnings.into_iter().flatten().collect())
 }
@@ -267,7 +290,13 @@ mod tests {
 
         let wrong = "node,group,switch\nn0,g0,s0\nn0,g0,s0\nn0,g1,s0\n";
         let wrong = dragonfly("list", wrong, ASSUMED).unwrap_err().to_string();
-        assert!(wrong.contains("list:3: node: 'n0' is not new: it is at line 2"), "{wrong}");
-        assert!(wrong.contains("list:4: switch: 's0' is not in the group of line 2"), "{wrong}");
+        assert!(
+            wrong.contains("list:3: node: 'n0' is not new: it is at line 2"),
+            "{wrong}"
+        );
+        assert!(
+            wrong.contains("list:4: switch: 's0' is not in the group of line 2"),
+            "{wrong}"
+        );
     }
 }
