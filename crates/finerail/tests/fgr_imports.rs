@@ -273,6 +273,109 @@ fn rails_are_explained_proved_and_written() {
 }
 
 #[test]
+fn modules_of_an_imported_machine_are_placed_by_the_names_of_nodes() {
+    let directory = TempDir::new().unwrap();
+    let (mut list, mut sites) = (
+        "node,group,switch\n".to_owned(),
+        "blade,cabinet,kind,node,at\n".to_owned(),
+    );
+    for node in 0..16 {
+        let (group, switch) = (node / 8, node / 2 % 4);
+        list += &format!("gpu{node:03},g{group},s{switch}\n");
+        // Two nodes stay clients in any case.
+        if node % 8 > 0 {
+            sites += &format!("b{node},c{group},service,gpu{node:03},\n");
+        }
+    }
+    let list = write(directory.path(), "nodes.csv", &list);
+    let sites = write(directory.path(), "sites.csv", &sites);
+    let routers = "group,subgroup,blade,node,net\nA,1,b1,gpu001,o2ib1\nA,1,b2,gpu002,o2ib1\n";
+    let routers = write(directory.path(), "routers.csv", routers);
+    let ended = fgr(&["import", "dragonfly", &list, "--routers", &routers]).expect_code(0);
+    let machine = write(directory.path(), "machine.yaml", &ended.out);
+    let found = directory.path().join("found");
+    let place = [
+        "place",
+        "--machine",
+        &machine,
+        "--sites",
+        &sites,
+        "--policy",
+        "balanced",
+        "--candidates",
+        "200",
+        "-o",
+        found.to_str().unwrap(),
+    ];
+    let ended = fgr(&place).expect_code(0);
+    assert!(ended.out.contains("as it stands"), "{}", ended.out);
+    let placements = fs::read_to_string(found.join("placements.csv")).unwrap();
+    let nodes = placements
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.rsplit(',').next());
+    assert!(
+        nodes.clone().count() > 0 && nodes.clone().all(|node| node.starts_with("gpu")),
+        "{placements}"
+    );
+
+    let unknown = write(
+        directory.path(),
+        "unknown.csv",
+        "blade,cabinet,kind,node,at\nb1,c0,service,gpu99,\n",
+    );
+    let ended = fgr(&[
+        "place",
+        "--machine",
+        &machine,
+        "--sites",
+        &unknown,
+        "--policy",
+        "balanced",
+    ])
+    .expect_code(2);
+    assert!(
+        ended.err.contains("unknown.csv:2: ") && ended.err.contains("gpu99"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn a_dragonfly_whose_nodes_have_four_ports_is_imported_and_planned_with_cooler_links() {
+    let directory = TempDir::new().unwrap();
+    let hottest = |ports: usize| {
+        let mut list = "node,group,switch\n".to_owned();
+        for node in 0..32 {
+            for port in 0..ports {
+                list += &format!("n{node},g{},s{}\n", node / 16, (node + port) % 8);
+            }
+        }
+        let list = write(directory.path(), "nodes.csv", &list);
+        let routers = "group,subgroup,blade,node,net\nA,1,b0,n0,o2ib1\nA,1,b1,n17,o2ib1\n";
+        let routers = write(directory.path(), "routers.csv", routers);
+        let ended = fgr(&["import", "dragonfly", &list, "--routers", &routers]).expect_code(0);
+        let machine = write(directory.path(), "machine.yaml", &ended.out);
+        let ended = fgr(&["plan", "--machine", &machine, "--policy", "balanced"]).expect_code(0);
+        let line = ended
+            .out
+            .lines()
+            .find(|line| line.contains("hottest link"))
+            .unwrap();
+        let load = line
+            .split("write ")
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .next()
+            .unwrap();
+        load.parse::<f64>().unwrap()
+    };
+    let (one, four) = (hottest(1), hottest(4));
+    assert!(four < one, "{four} with four ports, {one} with one");
+}
+
+#[test]
 fn hostile_files_are_rejected_with_a_line_and_in_bounded_time() {
     let directory = TempDir::new().unwrap();
     let binary: Vec<u8> = (0..4_096_u32).map(|n| (n * 7 % 256) as u8).collect();

@@ -9,9 +9,11 @@
 mod common;
 
 use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fgr::config::{AfterReturn, Timing};
 use lnet_types::Net;
 use tempfile::TempDir;
 
@@ -26,20 +28,54 @@ const SILENT_PINGS: u32 = 14;
 /// Pings that may fail after the return.
 const LATE_PINGS: u32 = 4;
 
-/// Returns of each form in the long suite; the ordinary run takes none, because each takes a minute.
+/// Returns of each form in the long suite; the ordinary run takes none, because each takes one to two minutes.
+/// FINERAIL_RETURNS sets another number.
 const RETURNS: usize = 20;
 
 /// The interval of router checks and the timeout of a check, in seconds.
 const CHECKS: [&str; 2] = ["5", "5"];
 
-/// How long the adapter is silent: TCP's next attempt is more than twenty seconds away then.
-const SILENCE: Duration = Duration::from_secs(30);
+/// For how many seconds the adapter is silent, drawn for each return.
+const SILENCES: std::ops::RangeInclusive<u64> = 20..=90;
 
 /// How long pings are watched after a return.
 const WATCHED: Duration = Duration::from_secs(25);
 
-/// How long after a return messages may be lost, as the plan states.
-const RETURN: Duration = Duration::from_secs(2);
+/// How long after a return messages may be lost, as the plan states for this kernel.
+fn stated() -> Duration {
+    let timing = Timing {
+        transaction_timeout: Timing::PLANNED.transaction_timeout,
+        check_interval: 5,
+        ping_timeout: 5,
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let is_limited = sys::limit_resend_pause(&listener, Duration::from_secs(2)).is_ok();
+    let AfterReturn {
+        finerail,
+        finerail_unlimited,
+    } = timing.after_return();
+    let seconds = if is_limited {
+        finerail
+    } else {
+        finerail_unlimited
+    };
+    Duration::from_secs(seconds.into())
+}
+
+/// Draws the silences of some returns: from PROPTEST_RNG_SEED if it is set, as everywhere.
+fn silences(returns: usize) -> Vec<Duration> {
+    let seed = std::env::var("PROPTEST_RNG_SEED").ok();
+    let mut state: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let (first, last) = (*SILENCES.start(), *SILENCES.end());
+    let drawn = std::iter::repeat_with(|| {
+        // Constants of Knuth's MMIX; the high bits are the random ones.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_secs(first + (state >> 33) % (last - first + 1))
+    });
+    drawn.take(returns).collect()
+}
 
 const DOCUMENT: &str = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces:\n      0: eth0\n";
 
@@ -263,10 +299,10 @@ impl Planned {
     }
 
     /// The client-side adapter of the primary falls silent, its link up all the time, and returns.
-    fn return_after_silence(&self) -> Vec<Duration> {
+    fn return_after(&self, silence: Duration) -> Vec<Duration> {
         let port = format!("clients-{}", self.primary);
         self.lab.ip("switch", &["link", "set", &port, "nomaster"]);
-        let _during = self.watch(SILENCE);
+        let _during = self.watch(silence);
         self.lab
             .ip("switch", &["link", "set", &port, "master", "clients"]);
         self.watch(WATCHED)
@@ -274,23 +310,42 @@ impl Planned {
 }
 
 fn returns(form: &str) {
-    if std::env::var_os("FINERAIL_LONG").is_none_or(|value| value != "1") {
-        println!("{RETURNS} returns take 20 minutes: FINERAIL_LONG=1 runs them");
+    let set = |name: &str| std::env::var(name).ok();
+    if set("FINERAIL_LONG").is_none_or(|value| value != "1") {
+        println!("{RETURNS} returns take half an hour: FINERAIL_LONG=1 runs them");
         return;
     }
+    let returns = set("FINERAIL_RETURNS").map_or(RETURNS, |count| count.parse().unwrap());
     let Some(site) = Planned::start(form) else {
         return;
     };
     let healthy = site.watch(Duration::from_secs(5));
     assert!(healthy.is_empty(), "before any failure: {healthy:?}");
-    for number in 1..=RETURNS {
-        let lost = site.return_after_silence();
-        println!("return {number}: lost pings began at {lost:?}");
-        assert!(
-            lost.iter().all(|began| *began <= RETURN),
-            "return {number}: {lost:?}"
-        );
+    let stated = stated();
+    let (mut lost_pings, mut with_loss, mut last) = (0, 0, Duration::ZERO);
+    for (number, silence) in (1..).zip(silences(returns)) {
+        let lost = site.return_after(silence);
+        println!("return {number} after {silence:?}: lost pings began at {lost:?}");
+        lost_pings += lost.len();
+        with_loss += usize::from(!lost.is_empty());
+        last = last.max(lost.into_iter().max().unwrap_or_default());
     }
+    println!(
+        "{form}: {lost_pings} pings of 2 s lost in {with_loss} of {returns} returns, the last began {last:?} after the \
+         return; the plan states {stated:?}"
+    );
+    assert!(last <= stated, "{last:?}");
+}
+
+#[test]
+fn silences_are_drawn_between_20_and_90_seconds() {
+    let drawn = silences(1000);
+    let within = drawn
+        .iter()
+        .all(|silence| SILENCES.contains(&silence.as_secs()));
+    assert!(within, "{drawn:?}");
+    let [least, most] = [drawn.iter().min(), drawn.iter().max()].map(|end| end.unwrap().as_secs());
+    assert!(least <= 22 && most >= 88, "{least} to {most}");
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use fgr::check::{Direction, FailureKind, Finding, Outage, Report, Rollout, check, rollout};
-use fgr::config::{Site, Timing};
+use fgr::config::{AfterReturn, Nids, Site, Timing};
 use fgr::diff::differences;
+use lnet_config::{NetConfig, NiConfig};
+use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 
 use super::site::{read_directory, read_files, read_parts, timing};
@@ -186,10 +188,15 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "  a client, a server, or the adapter of one: its own messages until it is repaired"
     )?;
+    let AfterReturn {
+        finerail,
+        finerail_unlimited,
+    } = report.timing.after_return();
     writeln!(
         out,
-        "parts that return are used again within {interval} s; what is sent in the first 2 s after the return of a silent \
-         adapter may be lost"
+        "parts that return are used again within {interval} s; after the return of a silent adapter messages may be late \
+         or lost:\n  for {finerail} s with Finerail on Linux 6.15 and later; for {finerail_unlimited} s on older kernels, \
+         which cannot limit the pauses of TCP; kernel nodes dial again up to a minute later"
     )?;
     start(report, out)
 }
@@ -275,16 +282,36 @@ fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::f
             )?;
             continue;
         };
-        let mut intended = planned.class_of(intended).document();
-        // Only routing is compared. The routes of the node were read without its buffers.
+        // Only routing is compared: nodes were read without buffers and tunables, and interfaces by their NIDs.
+        let nids = intended.nids.clone();
+        let mut intended = planned.plan_of(intended, false);
         intended.buffers = lnet_config::Buffers::default();
-        let found = differences(&intended, &site.class_of(node).config);
-        for difference in found.iter().filter(|found| !found.commands.is_empty()) {
+        intended.nets = by_nids(&nids);
+        let mut running = site.class_of(node).document();
+        running.nets = by_nids(&node.nids);
+        let found = differences(&intended, &running);
+        for difference in found.iter().filter(|found| !found.is_left_alone) {
             as_planned = false;
             writeln!(out, "error: {}: {}", node.name, difference.what)?;
         }
     }
     Ok(as_planned)
+}
+
+/// Returns the nets of these NIDs.
+fn by_nids(nids: &Nids) -> Vec<NetConfig> {
+    let mut nets: BTreeMap<Net, NetConfig> = BTreeMap::new();
+    for nid in nids.iter() {
+        let net = nets.entry(nid.net()).or_insert_with(|| NetConfig {
+            net: nid.net(),
+            nis: Vec::new(),
+        });
+        net.nis.push(NiConfig {
+            nid: Some(nid),
+            ..NiConfig::default()
+        });
+    }
+    nets.into_values().collect()
 }
 
 fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {

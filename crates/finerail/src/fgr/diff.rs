@@ -1,27 +1,29 @@
 //! `finerail fgr diff`: reports the differences between running nodes and the plan, and the commands that
 //! remove them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use fgr::config::{Site, SiteNode, nids};
+use fgr::config::{NodeRole, Site, SiteNode, nids};
 use fgr::diff::{Difference, differences};
 use lnet_config::Config;
+use lnet_types::Net;
 
 use super::live;
-use super::site::read_directory;
+use super::site::{has_documents, read_directory};
 use crate::common::{NEGATIVE, print_bytes, read_config};
 
 /// Arguments of `finerail fgr diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node is found in the plan by its NIDs. Differences of nets, routes, selection rules and parameters are \
-printed as comments; the commands that remove them follow. Nodes with the kernel module have no control \
-socket: give their exports.
+A node is found in the plan by its NIDs. Differences of interfaces, their tunables, peers, routes, selection \
+rules and parameters are printed as comments; the commands that remove them follow. Of tunables those of the \
+plan are compared. Peers are compared if the plan has documents of single nodes (config --per-node). Nodes \
+with the kernel module have no control socket: give their exports.
 
 Example:
   lnetctl export > nid00020.yaml
@@ -50,16 +52,17 @@ pub(crate) struct DiffArgs {
 }
 
 /// Prints the differences between two plans. Nodes with the same differences share one entry.
-fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
+fn plans(planned: &Site, other: &Site, with_peers: bool) -> anyhow::Result<ExitCode> {
     let others: BTreeMap<&str, &SiteNode> = by_name(other);
-    let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(usize, usize, String), Vec<&str>> = BTreeMap::new();
     let mut text = String::new();
     for node in &planned.nodes {
         match others.get(node.name.as_str()) {
-            Some(is) => groups
-                .entry((node.class, is.class))
-                .or_default()
-                .push(&node.name),
+            Some(is) => {
+                let own = of_node((planned, node), (other, is), with_peers)?;
+                let group = groups.entry((node.class, is.class, own)).or_default();
+                group.push(&node.name);
+            }
             None => writeln!(text, "# {}: missing", node.name)?,
         }
     }
@@ -71,10 +74,18 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     {
         writeln!(text, "# {}: not in the plan", node.name)?;
     }
-    for ((class, is), nodes) in groups {
+    for ((class, is, own), nodes) in groups {
         let (class, is) = (&planned.classes[class], &other.classes[is]);
-        let found = differences(&class.document(), &is.document());
-        if found.is_empty() {
+        let mut wanted = class.document();
+        let intervals = &mut wanted.globals;
+        intervals.alive_router_check_interval = Some(planned.timing.check_interval);
+        intervals.router_ping_timeout = Some(planned.timing.ping_timeout);
+        let mut document = is.document();
+        let intervals = &mut document.globals;
+        intervals.alive_router_check_interval = Some(other.timing.check_interval);
+        intervals.router_ping_timeout = Some(other.timing.ping_timeout);
+        let found = differences(&wanted, &document);
+        if found.is_empty() && own.is_empty() {
             continue;
         }
         let (count, first) = (nodes.len(), nodes[0]);
@@ -83,6 +94,7 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
             "# {count} nodes ({}, such as {first}): differs",
             class.name
         )?;
+        text.push_str(&own);
         write_differences(found, &mut text)?;
     }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
@@ -93,6 +105,43 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Returns what differs between two plans of one node beside its class: its addresses and its peers.
+fn of_node(
+    (planned, node): (&Site, &SiteNode),
+    (other, is): (&Site, &SiteNode),
+    with_peers: bool,
+) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    if node.nids != is.nids {
+        let nets =
+            |node: &SiteNode| -> BTreeSet<Net> { node.nids.iter().map(|nid| nid.net()).collect() };
+        let common: BTreeSet<Net> = nets(node).intersection(&nets(is)).copied().collect();
+        let on_common = |node: &SiteNode| -> Vec<String> {
+            let nids = node.nids.iter().filter(|nid| common.contains(&nid.net()));
+            nids.map(|nid| nid.to_string()).collect()
+        };
+        let (wanted, is) = (on_common(node), on_common(is));
+        if wanted != is {
+            let (wanted, is) = (wanted.join(" "), is.join(" "));
+            writeln!(
+                text,
+                "# NIDs {is}, planned {wanted}: change the addresses of the interfaces"
+            )?;
+        }
+    }
+    if with_peers && planned.class_of(node).role == NodeRole::Router {
+        let peers = |site: &Site, node: &SiteNode| Config {
+            peers: site.plan_of(node, true).peers,
+            ..Config::default()
+        };
+        write_differences(
+            differences(&peers(planned, node), &peers(other, is)),
+            &mut text,
+        )?;
+    }
+    Ok(text)
+}
+
 fn by_name(site: &Site) -> BTreeMap<&str, &SiteNode> {
     site.nodes
         .iter()
@@ -100,7 +149,20 @@ fn by_name(site: &Site) -> BTreeMap<&str, &SiteNode> {
         .collect()
 }
 
-pub(super) fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Result {
+/// Writes the verdict on one node, and its differences. Returns whether it is not as planned.
+pub(super) fn write_node(
+    name: &str,
+    found: Vec<Difference>,
+    text: &mut String,
+) -> Result<bool, std::fmt::Error> {
+    let differs = found.iter().any(|found| !found.is_left_alone);
+    let verdict = if differs { "differs" } else { "as planned" };
+    writeln!(text, "# {name}: {verdict}")?;
+    write_differences(found, text)?;
+    Ok(differs)
+}
+
+fn write_differences(found: Vec<Difference>, text: &mut String) -> std::fmt::Result {
     for difference in found {
         writeln!(text, "# {}", difference.what)?;
         for command in difference.commands {
@@ -113,13 +175,15 @@ pub(super) fn write_differences(found: Vec<Difference>, text: &mut String) -> st
 /// Runs `finerail fgr diff`.
 pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let site = read_directory(&args.plan)?;
+    let with_peers = has_documents(&args.plan);
     if args.live {
-        return live::run(&site, &args.exports, args.apply);
+        return live::run(&site, with_peers, &args.exports, args.apply);
     }
     if let [directory] = &args.exports[..]
         && directory.is_dir()
     {
-        return plans(&site, &read_directory(directory)?);
+        let with_peers = with_peers && has_documents(directory);
+        return plans(&site, &read_directory(directory)?, with_peers);
     }
     let mut text = String::new();
     let mut differs = false;
@@ -137,15 +201,8 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             );
         };
         let class = site.class_of(node);
-        let found = differences(&class.document(), running);
-        differs |= found.iter().any(|found| !found.commands.is_empty());
-        let verdict = if found.is_empty() {
-            "as planned"
-        } else {
-            "differs"
-        };
-        writeln!(text, "# {} ({}): {verdict}", node.name, class.name)?;
-        write_differences(found, &mut text)?;
+        let found = differences(&site.plan_of(node, with_peers), running);
+        differs |= write_node(&format!("{} ({})", node.name, class.name), found, &mut text)?;
     }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(if differs {

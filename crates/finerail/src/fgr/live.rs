@@ -8,20 +8,20 @@
 //! A node that is as planned gets no command. The same command therefore continues a roll-out that ended early.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use fgr::check::{Step, rollout};
 use fgr::config::{Class, Site, SiteNode, nids};
 use fgr::diff::{Difference, differences};
 use lnet_config::Config;
-use lnet_dlc::Dlc;
+use lnet_dlc::protocol::Request;
+use lnet_dlc::{Dlc, DlcError};
 
-use super::diff::write_differences;
+use super::diff::write_node;
 use crate::common::{NEGATIVE, print_bytes};
 use crate::ctl;
 
@@ -33,12 +33,13 @@ struct Live<'a> {
     socket: &'a Path,
     node: &'a SiteNode,
     class: &'a Class,
+    planned: Config,
     running: Config,
 }
 
 impl Live<'_> {
     fn differences(&self) -> Vec<Difference> {
-        differences(&self.class.document(), &self.running)
+        differences(&self.planned, &self.running)
     }
 
     fn is_in(&self, step: &Step) -> bool {
@@ -52,7 +53,13 @@ impl Live<'_> {
 }
 
 /// Compares the nodes at these control sockets with the plan. With `apply` changes them into it.
-pub(super) fn run(plan: &Site, sockets: &[PathBuf], apply: bool) -> anyhow::Result<ExitCode> {
+/// Peers are compared if `with_peers`.
+pub(super) fn run(
+    plan: &Site,
+    with_peers: bool,
+    sockets: &[PathBuf],
+    apply: bool,
+) -> anyhow::Result<ExitCode> {
     let mut running = Vec::new();
     for socket in sockets {
         running.push((socket.as_path(), configuration(socket)?));
@@ -74,6 +81,7 @@ pub(super) fn run(plan: &Site, sockets: &[PathBuf], apply: bool) -> anyhow::Resu
             socket,
             node,
             class,
+            planned: plan.plan_of(node, with_peers),
             running,
         };
         let earlier = nodes.insert(node.name.as_str(), live);
@@ -91,30 +99,35 @@ pub(super) fn run(plan: &Site, sockets: &[PathBuf], apply: bool) -> anyhow::Resu
     }
 }
 
+/// Reads the whole configuration of a node. A backup lacks the NIDs of interfaces with names.
 fn configuration(socket: &Path) -> anyhow::Result<Config> {
-    let read = || Dlc::connect_within(socket, PATIENCE)?.configuration();
-    read().with_context(|| format!("cannot read the node at {}", socket.display()))
+    let mut text = String::new();
+    let mut read = || {
+        let mut node = Dlc::connect_within(socket, PATIENCE)?;
+        text = node.request(&Request::Export { backup: false })?;
+        Ok::<_, DlcError>(())
+    };
+    let name = socket.display();
+    read().with_context(|| format!("cannot read the node at {name}"))?;
+    let reading = lnet_config::read(&text);
+    let reading = reading.map_err(|error| anyhow!("{}", error.render(&name.to_string())))?;
+    Ok(reading.document.config().0)
 }
 
 fn show(nodes: &[Live<'_>]) -> anyhow::Result<ExitCode> {
     let (mut text, mut differs) = (String::new(), false);
     for live in nodes {
-        let found = live.differences();
-        differs |= found.iter().any(|found| !found.commands.is_empty());
-        let verdict = if found.is_empty() {
-            "as planned"
-        } else {
-            "differs"
-        };
-        writeln!(text, "# {}: {verdict}", live.name())?;
-        write_differences(found, &mut text)?;
+        differs |= write_node(&live.name(), live.differences(), &mut text)?;
     }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
-    Ok(if differs {
-        ExitCode::from(NEGATIVE)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(exit_code(differs))
+}
+
+fn exit_code(differs: bool) -> ExitCode {
+    match differs {
+        true => ExitCode::from(NEGATIVE),
+        false => ExitCode::SUCCESS,
+    }
 }
 
 /// The nodes as they run now, as a site.
@@ -140,8 +153,9 @@ fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
     for loss in &order.open {
         writeln!(io::stderr(), "warning: during the roll-out: {loss}")?;
     }
+    let mut differs = false;
     for (number, step) in (1..).zip(&order.steps) {
-        let mut count = 0;
+        let (mut count, mut as_planned) = (0, 0);
         for live in nodes.iter_mut().filter(|live| live.is_in(step)) {
             change(live)?;
             count += 1;
@@ -149,18 +163,28 @@ fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
         // A node of the step may have changed while the others did.
         for live in nodes.iter_mut().filter(|live| live.is_in(step)) {
             live.running = configuration(live.socket)?;
-            as_planned(live)?;
+            commands_are_done(live)?;
+            match without_command(live) {
+                None => as_planned += 1,
+                Some(what) => writeln!(io::stdout(), "{}: {what}", live.name())?,
+            }
         }
+        differs |= as_planned < count;
         if count == 0 && step.class.is_some() {
             continue;
         }
         let role = step.role.name();
         writeln!(
             io::stdout(),
-            "step {number}: {count} {role}s are as planned"
+            "step {number}: {as_planned} {role}s are as planned{}",
+            if as_planned < count {
+                format!(", of {count}")
+            } else {
+                String::new()
+            }
         )?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(exit_code(differs))
 }
 
 /// Carries out the commands for one node and compares the node again.
@@ -181,14 +205,14 @@ fn change(live: &mut Live<'_>) -> anyhow::Result<()> {
     }
     if !commands.is_empty() {
         live.running = configuration(live.socket)?;
-        as_planned(live)?;
+        commands_are_done(live)?;
         writeln!(io::stdout(), "{}: {} commands", live.name(), commands.len())?;
     }
     Ok(())
 }
 
 /// Fails if a command is left that would change the node.
-fn as_planned(live: &Live<'_>) -> anyhow::Result<()> {
+fn commands_are_done(live: &Live<'_>) -> anyhow::Result<()> {
     let found = live.differences();
     match found.iter().find(|found| !found.commands.is_empty()) {
         None => Ok(()),
@@ -198,4 +222,11 @@ fn as_planned(live: &Live<'_>) -> anyhow::Result<()> {
             left.what
         ),
     }
+}
+
+/// Returns a difference that no command removes.
+fn without_command(live: &Live<'_>) -> Option<String> {
+    let mut found = live.differences().into_iter();
+    let left = found.find(|found| !found.is_left_alone)?;
+    Some(left.what)
 }

@@ -38,6 +38,11 @@ pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     )
 }
 
+/// Returns whether a directory of `finerail fgr config` has documents of single nodes.
+pub(super) fn has_documents(directory: &Path) -> bool {
+    directory.join("nodes").is_dir()
+}
+
 /// Reads a directory that `finerail fgr config` wrote, and returns how documents of single nodes in it
 /// disagree with the classes. The documents count.
 pub(super) fn read_parts(directory: &Path) -> anyhow::Result<(Site, Vec<String>)> {

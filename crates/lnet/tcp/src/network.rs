@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use sys::{Gather, Pipe, Scatter};
 
@@ -145,6 +146,16 @@ pub trait Network {
     ///
     /// The network rejects the value.
     fn set_tos(&self, stream: &Self::Stream, tos: Option<u8>) -> io::Result<()>;
+
+    /// Says for how long bytes of a connection may stay without acknowledgement. Unless the network limits its own pauses
+    /// between two attempts to send them, it ends the connection then. A network without such pauses ignores it.
+    ///
+    /// # Errors
+    ///
+    /// The machine rejects the value.
+    fn set_timeout(&self, _stream: &Self::Stream, _timeout: Duration) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Stops reporting the readiness of a stream. The stream closes when its last handle is
     /// dropped, which may belong to a thread that moves bytes.

@@ -180,3 +180,48 @@ fn a_router_has_up_to_four_others_of_each_net_as_peers_and_nobody_else_has_any()
 fn is_router(site: &Site, node: &SiteNode) -> bool {
     site.class_of(node).role == NodeRole::Router
 }
+
+/// A site without an order among its routers: every node has both with the same priority.
+#[test]
+fn a_flat_site_with_two_routers_is_no_error() {
+    let nodes = [
+        ("client", "tcp", "10.0.0.1", "", "o2ib"),
+        ("server", "o2ib", "10.1.0.1", "", "tcp"),
+        ("r1", "tcp", "10.0.0.11", "10.1.0.11", ""),
+        ("r2", "tcp", "10.0.0.12", "10.1.0.12", ""),
+    ];
+    let site = |routers: &[&str]| {
+        let document = |(name, net, near, far, remote): (&str, &str, &str, &str, &str)| {
+            let mut text =
+                format!("net:\n- net type: {net}\n  local NI(s):\n  - nid: {near}@{net}\n");
+            if !far.is_empty() {
+                text += &format!(
+                    "- net type: o2ib\n  local NI(s):\n  - nid: {far}@o2ib\nrouting: {{enable: 1}}\n"
+                );
+            }
+            let side = if net == "tcp" { 0 } else { 1 };
+            if !remote.is_empty() {
+                text += "route:\n";
+            }
+            for router in routers.iter().filter(|_| !remote.is_empty()) {
+                text += &format!(
+                    "- {{net: {remote}, gateway: 10.{side}.0.{router}@{net}, hop: 1, priority: 0}}\n"
+                );
+            }
+            (name.to_owned(), lnet_config::parse(&text).unwrap())
+        };
+        let present = nodes.into_iter().filter(|node| {
+            let number = node.0.strip_prefix('r').map(|number| format!("1{number}"));
+            number.is_none_or(|number| routers.contains(&number.as_str()))
+        });
+        Site::from_nodes(present.map(document), |net| net.to_string() == "o2ib")
+    };
+    let report = check(&site(&["11", "12"]));
+    assert!(
+        report.is_proved() && report.pairs == 1,
+        "{:?}",
+        report.findings
+    );
+    // With one router its failure is one.
+    assert!(!check(&site(&["11"])).is_proved());
+}

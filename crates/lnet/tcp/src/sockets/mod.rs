@@ -28,7 +28,7 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 5;
 
 /// The longest pause between two attempts of TCP to send the same bytes: a peer that returns after an interruption is
-/// reached within this time. Kernel nodes have the limit of TCP, two minutes.
+/// reached within this time, if its connection still stands. Kernel nodes have the limit of TCP, two minutes.
 const RESEND_PAUSE: Duration = Duration::from_secs(2);
 
 /// TCP itself ends a connection only after this time: it counts attempts, of which there are more with short pauses.
@@ -134,6 +134,11 @@ impl Network for Sockets {
 
     fn set_tos(&self, stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
         set_tos(stream, tos)
+    }
+
+    fn set_timeout(&self, stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+        let limited = sys::limit_resend_pause(stream, RESEND_PAUSE);
+        set_timeout(stream, timeout, limited)
     }
 
     fn forget(&mut self, stream: &TcpStream) {
@@ -342,11 +347,14 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_COUNT);
     socket.set_tcp_keepalive(&keepalive)?;
-    // Linux before 6.15 has no such limit. There, an overdue answer makes the LND doubt the connection.
-    if sys::limit_resend_pause(stream, RESEND_PAUSE).is_ok() {
-        socket.set_tcp_user_timeout(Some(LAST_ATTEMPT))?;
-    }
     Ok(())
+}
+
+/// Limits the pauses of TCP between two attempts. Linux before 6.15 cannot: there TCP ends a connection whose bytes are
+/// not acknowledged when the LND would, so that a new one is made, and no pause is longer.
+fn set_timeout(stream: &TcpStream, timeout: Duration, limited: io::Result<()>) -> io::Result<()> {
+    let last = limited.map_or(timeout, |()| LAST_ATTEMPT);
+    SockRef::from(stream).set_tcp_user_timeout(Some(last))
 }
 
 #[cfg(test)]
@@ -390,5 +398,18 @@ mod tests {
             set_tos(&accepted, Some(104)).unwrap();
             assert_eq!(tos(&accepted).unwrap(), 104);
         }
+    }
+
+    #[test]
+    fn bytes_without_acknowledgement_end_a_connection_with_the_lnd_where_pauses_have_no_limit() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let limit = Duration::from_secs(9);
+        let user_timeout = || SockRef::from(&stream).tcp_user_timeout().unwrap();
+        let too_old = io::Error::from(ErrorKind::Unsupported);
+        set_timeout(&stream, limit, Err(too_old)).unwrap();
+        assert_eq!(user_timeout(), Some(limit));
+        set_timeout(&stream, limit, Ok(())).unwrap();
+        assert_eq!(user_timeout(), Some(LAST_ATTEMPT));
     }
 }

@@ -176,8 +176,17 @@ impl<N: Network> Socklnd<N> {
         };
         match request.map(|request| self.ni_by_nid.get(&request.target).copied()) {
             Ok(Some(ni)) => {
-                let tos = self.nis.get(&ni).and_then(|known| known.tuning.tos);
-                if self.network.set_tos(&handshake.stream, tos).is_err() {
+                let tuning = self
+                    .nis
+                    .get(&ni)
+                    .map(|known| known.tuning)
+                    .unwrap_or_default();
+                let timeout = tuning.timeout.unwrap_or(self.config.sock_timeout);
+                let set = self.network.set_tos(&handshake.stream, tuning.tos);
+                if set
+                    .and_then(|()| self.network.set_timeout(&handshake.stream, timeout))
+                    .is_err()
+                {
                     self.fail_passive(slot, Refusal::System, now);
                     return false;
                 }

@@ -271,6 +271,10 @@ impl<N: Network> Socklnd<N> {
         };
         let key = self.peers.get(index).ok_or(DialFailure::Shutdown)?.key;
         let ni = self.nis.get(&key.ni).ok_or(DialFailure::Shutdown)?;
+        let timeout = ni.tuning.timeout.unwrap_or(self.config.sock_timeout);
+        self.network
+            .set_timeout(&handshake.stream, timeout)
+            .map_err(|_| DialFailure::System)?;
         let local = handshake
             .stream
             .local_address()

@@ -32,7 +32,7 @@ mod slot_routers;
 mod text;
 mod tunables;
 
-use lnet_config::Config;
+use lnet_config::{Config, NiConfig};
 use lnet_policy::Rule;
 use lnet_types::Net;
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub use gather::{ClassText, nids, read_timing};
 pub use join::JoinError;
 pub use nids::Nids;
 pub use rules::read_udsp;
-pub use scheme::{BackupPriority, Form, Scheme, Server, Slots, Timing};
+pub use scheme::{AfterReturn, BackupPriority, Form, Scheme, Server, Slots, Timing};
 pub use text::ModprobeRefusal;
 pub use tunables::NetTunables;
 
@@ -148,17 +148,47 @@ impl Site {
         self.config_among(node, &Siblings::new(self))
     }
 
-    fn config_among(&self, node: &SiteNode, siblings: &Siblings<'_>) -> Config {
+    /// Returns what a running node is compared with: as [`Site::node_config`], also with the names of
+    /// interfaces, and with peers only if `with_peers`. The documents of classes have no peers.
+    #[must_use]
+    pub fn plan_of(&self, node: &SiteNode, with_peers: bool) -> Config {
         let mut config = self.class_of(node).document();
         config.globals.alive_router_check_interval = Some(self.timing.check_interval);
         config.globals.router_ping_timeout = Some(self.timing.ping_timeout);
-        config.peers = siblings.peers_of(node);
+        if with_peers && self.class_of(node).role == NodeRole::Router {
+            config.peers = Siblings::new(self).peers_of(node);
+        }
+        for net in &mut config.nets {
+            net.nis = net.nis.iter().flat_map(one_by_one).collect();
+        }
         let nis = config.nets.iter_mut().flat_map(|net| &mut net.nis);
         for (ni, nid) in nis.zip(node.nids.iter()) {
             ni.nid = Some(nid);
-            ni.interfaces.clear();
         }
         config
+    }
+
+    fn config_among(&self, node: &SiteNode, siblings: &Siblings<'_>) -> Config {
+        let mut config = self.plan_of(node, false);
+        config.peers = siblings.peers_of(node);
+        for ni in config.nets.iter_mut().flat_map(|net| &mut net.nis) {
+            if ni.nid.is_some() {
+                ni.interfaces.clear();
+            }
+        }
+        config
+    }
+}
+
+/// Returns an entry of each interface that an entry names.
+fn one_by_one(ni: &NiConfig) -> Vec<NiConfig> {
+    let of = |name: &String| NiConfig {
+        interfaces: vec![name.clone()],
+        ..ni.clone()
+    };
+    match ni.interfaces.len() {
+        0 | 1 => vec![ni.clone()],
+        _ => ni.interfaces.iter().map(of).collect(),
     }
 }
 

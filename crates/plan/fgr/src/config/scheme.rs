@@ -59,6 +59,15 @@ impl Default for Timing {
     }
 }
 
+/// How long messages may be late or lost after the return of an adapter that was silent, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AfterReturn {
+    /// With nodes of Finerail on Linux 6.15 and later, which can limit the pauses of TCP.
+    pub finerail: u32,
+    /// With nodes of Finerail on older kernels, where the timeout of the LND ends a connection that stands still.
+    pub finerail_unlimited: u32,
+}
+
 impl Timing {
     /// LNet's defaults.
     pub const LNET: Self = Self {
@@ -87,6 +96,25 @@ impl Timing {
         const ATTEMPTS: u32 = 3;
         let share = self.transaction_timeout.saturating_sub(1) / ATTEMPTS;
         share.max(RELEASE_2_17).min(self.transaction_timeout)
+    }
+
+    /// Returns for how many seconds after the return of an adapter that was silent messages may be late or lost.
+    ///
+    /// ```text
+    ///   connection still stands:  TCP's next attempt        after the pause that TCP has reached: 2 s at most, or
+    ///                                                       until the LND ends the connection
+    ///   connection has ended:     the next one is dialled   5 s after the last failure at most
+    /// ```
+    #[must_use]
+    pub fn after_return(self) -> AfterReturn {
+        /// The longest pause of a node of Finerail between two attempts to connect; pauses of TCP are shorter.
+        const RECONNECT: u32 = 5;
+        const ATTEMPTS: u32 = 3;
+        let attempt = (self.transaction_timeout.saturating_sub(1) / ATTEMPTS).max(1);
+        AfterReturn {
+            finerail: RECONNECT,
+            finerail_unlimited: attempt.max(RECONNECT),
+        }
     }
 
     /// Checks that gateways are pinged at all, and that a ping ends before the next one is due.

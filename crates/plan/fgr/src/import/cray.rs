@@ -181,6 +181,7 @@ fn shape(mut nodes: Vec<Node>, assumed: Assumed) -> Shape {
             // Columns and rows are below 1,000, and so is the number of cabinets of a table.
             groups: u16::try_from(groups.len()).unwrap_or(u16::MAX),
             switches: (2 * CHASSIS.1 * CHASSIS.0) as u16,
+            ports: 1,
             links_per_pair,
             local: LINKS.0,
             global: LINKS.1,

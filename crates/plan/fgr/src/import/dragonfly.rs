@@ -3,6 +3,7 @@
 //! ```text
 //!   node,group,switch                   node,switch
 //!   nid001,g0,s3                        x1000c0s0b0n0,x1000c0r7     the cabinet x1000 is the group
+//!   nid001,g0,s4                        x1000c0s0b0n0,x1000c0r3     a second port of the node
 //! ```
 
 use std::collections::BTreeMap;
@@ -11,21 +12,37 @@ use crate::import::{Assumed, Shape, ShapeFabric, ShapeNode};
 use crate::input::Table;
 use crate::problem::{InputError, Problems, Reason};
 
+/// Most nodes that a warning names.
+const NAMED: usize = 5;
+
+/// Most ports of a node.
+const PORTS_MAX: usize = 64;
+
+/// A node with the switches of its ports.
+struct Attached {
+    name: String,
+    group: u32,
+    /// Numbers of its switches in the group, with the line of each.
+    switches: Vec<(u32, u32)>,
+}
+
 /// Reads a CSV table with the header `node,group,switch`, or `node,switch`. In the second form the
 /// name of a switch begins with the name of its cabinet, and the cabinet is the group. Groups and
-/// switches are numbered in the order in which they first appear.
+/// switches are numbered in the order in which they first appear. A node with several ports has a line
+/// for the switch of each.
 ///
 /// # Errors
 ///
-/// Another header, and every line that does not have this form or repeats a node.
+/// Another header, and every line that does not have this form, repeats a port or attaches a node to
+/// switches of two groups.
 pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputError> {
     let mut problems = Problems::new(file);
     let table = Table::read(&mut problems, text, &["node,group,switch", "node,switch"]);
-    let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut groups: BTreeMap<&str, u32> = BTreeMap::new();
     let mut switches: BTreeMap<(u32, &str), u32> = BTreeMap::new();
     let mut in_group: Vec<u32> = Vec::new();
-    let mut nodes = Vec::new();
+    let mut nodes: Vec<Attached> = Vec::new();
     for (line, fields) in &table.rows {
         let (node, switch) = (&fields[0], &fields[fields.len() - 1]);
         let group = match &fields[..] {
@@ -40,9 +57,6 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
             problems.add(*line, Reason::Missing("a node or its switch".to_owned()));
             continue;
         }
-        if let Some(first) = lines.insert(node, *line) {
-            problems.value(*line, "node", node, &format!("new: it is at line {first}"));
-        }
         // There are no more groups or switches than lines.
         let next = in_group.len() as u32;
         let group = *groups.entry(group).or_insert(next);
@@ -52,7 +66,39 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
         let count = &mut in_group[group as usize];
         let place = *switches.entry((group, switch)).or_insert(*count);
         *count = (*count).max(place + 1);
-        nodes.push((node.clone(), vec![group, place]));
+        let index = *known.entry(node).or_insert(nodes.len());
+        if index == nodes.len() {
+            nodes.push(Attached {
+                name: node.clone(),
+                group,
+                switches: Vec::new(),
+            });
+        }
+        let attached = &mut nodes[index];
+        let twice = attached.switches.iter().find(|(known, _)| *known == place);
+        match (attached.group == group, twice) {
+            (false, _) => {
+                let first = attached.switches.first().map_or(0, |(_, line)| *line);
+                problems.value(
+                    *line,
+                    "switch",
+                    switch,
+                    &format!("in the group of line {first}"),
+                );
+            }
+            (true, Some((_, first))) => {
+                problems.value(*line, "node", node, &format!("new: it is at line {first}"));
+            }
+            (true, None) if attached.switches.len() == PORTS_MAX => {
+                problems.value(
+                    *line,
+                    "node",
+                    node,
+                    &format!("on at most {PORTS_MAX} switches"),
+                );
+            }
+            (true, None) => attached.switches.push((place, *line)),
+        }
     }
     let narrow = |count: usize| u16::try_from(count).ok();
     let most = in_group.iter().max().copied().unwrap_or(0);
@@ -64,24 +110,105 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
     if nodes.is_empty() {
         problems.add(1, Reason::NoClients);
     }
+    let ports = usual_ports(&nodes);
+    let (nodes, warnings) = places(nodes, ports, switches);
     let links_per_pair = assumed.links_per_pair;
+    let mut assumptions = vec![
+        format!("each link has {} GB/s", assumed.capacity),
+        format!("each two groups have {links_per_pair} links between them"),
+        "the switches of a group are linked each with each".to_owned(),
+    ];
+    if ports > 1 {
+        assumptions.push(format!("each node uses its {ports} ports equally"));
+    }
     problems.into_result(Shape {
         fabric: ShapeFabric::Dragonfly {
             groups,
             switches,
+            ports,
             links_per_pair,
             local: assumed.capacity,
             global: assumed.capacity,
         },
         nodes: ShapeNode::numbered(nodes),
-        assumptions: vec![
-            format!("each link has {} GB/s", assumed.capacity),
-            format!("each two groups have {links_per_pair} links between them"),
-            "the switches of a group are linked each with each".to_owned(),
-        ],
-        warnings: Vec::new(),
+        assumptions,
+        warnings,
         skipped: Vec::new(),
     })
+}
+
+/// The number of ports that most nodes have; of equal numbers the largest.
+fn usual_ports(nodes: &[Attached]) -> u16 {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    for node in nodes {
+        *counts.entry(node.switches.len().max(1)).or_default() += 1;
+    }
+    let usual = counts
+        .into_iter()
+        .max_by_key(|&(ports, count)| (count, ports));
+    // A group has no more switches than 16 bits number, or the list is refused.
+    u16::try_from(usual.map_or(1, |(ports, _)| ports)).unwrap_or(u16::MAX)
+}
+
+/// Returns the first of sorted switches if they follow each other; the first switch of a group follows the last.
+fn first_of(places: &[u32], switches: u16) -> Option<u32> {
+    let (first, last) = (*places.first()?, *places.last()?);
+    let is_gap = |pair: &&[u32]| pair[1] != pair[0] + 1;
+    let mut gaps = places.windows(2).filter(is_gap);
+    let goes_round = first == 0 && last + 1 == u32::from(switches);
+    match (gaps.next(), gaps.next()) {
+        (None, _) => Some(first),
+        (Some(gap), None) if goes_round => Some(gap[1]),
+        _ => None,
+    }
+}
+
+/// Returns the place of each node: its first switch, from which its ports follow. Warns of nodes that are attached
+/// otherwise.
+fn places(
+    nodes: Vec<Attached>,
+    ports: u16,
+    switches: u16,
+) -> (Vec<(String, Vec<u32>)>, Vec<String>) {
+    let (mut placed, mut uneven, mut apart) = (Vec::new(), Vec::new(), Vec::new());
+    for Attached {
+        name,
+        group,
+        switches: of_node,
+    } in nodes
+    {
+        let mut of_node: Vec<u32> = of_node.into_iter().map(|(place, _)| place).collect();
+        of_node.sort_unstable();
+        let first = first_of(&of_node, switches);
+        if of_node.len() != usize::from(ports) {
+            uneven.push(name.clone());
+        } else if first.is_none() {
+            apart.push(name.clone());
+        }
+        let place = first.or(of_node.first().copied()).unwrap_or(0);
+        placed.push((name, vec![group, place]));
+    }
+    let warning = |nodes: Vec<String>, what: String| {
+        let named = nodes
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = if nodes.len() > NAMED { ", …" } else { "" };
+        (!nodes.is_empty()).then(|| format!("{} nodes {what}: {named}{more}", nodes.len()))
+    };
+    let warnings = [
+        warning(
+            uneven,
+            format!("do not have {ports} ports, which is assumed"),
+        ),
+        warning(
+            apart,
+            "are not on consecutive switches, which is assumed".to_owned(),
+        ),
+    ];
+    (placed, warnings.into_iter().flatten().collect())
 }
 
 /// Returns the cabinet of a switch: `x1000` of `x1000c0r7`.
@@ -134,6 +261,41 @@ mod tests {
         let wrong = wrong.to_string();
         assert!(
             wrong.contains("list:2: switch: 'leaf1'") && wrong.contains("list:3: "),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_node_with_several_ports_has_a_line_for_the_switch_of_each() {
+        let mut text = "node,group,switch\n".to_owned();
+        for (node, first) in [("n0", 0), ("n1", 0), ("n2", 4), ("n3", 6)] {
+            for port in 0..4 {
+                let switch = (first + port) % 8;
+                text += &format!("{node},g0,s{switch}\n");
+            }
+        }
+        text += "n4,g0,s0\nn5,g0,s0\nn5,g0,s2\nn5,g0,s4\nn5,g0,s6\n";
+        let shape = dragonfly("list", &text, ASSUMED).unwrap();
+        let places: Vec<&[u32]> = shape.nodes.iter().map(|node| &node.at[..]).collect();
+        assert_eq!(places, [[0, 0], [0, 0], [0, 4], [0, 6], [0, 0], [0, 0]]);
+        assert_eq!(
+            shape.warnings,
+            [
+                "1 nodes do not have 4 ports, which is assumed: n4",
+                "1 nodes are not on consecutive switches, which is assumed: n5"
+            ]
+        );
+        let file = shape.machine_file("m", &[]).unwrap();
+        assert!(file.contains("\n  ports: 4\n"), "{file}");
+
+        let wrong = "node,group,switch\nn0,g0,s0\nn0,g0,s0\nn0,g1,s0\n";
+        let wrong = dragonfly("list", wrong, ASSUMED).unwrap_err().to_string();
+        assert!(
+            wrong.contains("list:3: node: 'n0' is not new: it is at line 2"),
+            "{wrong}"
+        );
+        assert!(
+            wrong.contains("list:4: switch: 's0' is not in the group of line 2"),
             "{wrong}"
         );
     }

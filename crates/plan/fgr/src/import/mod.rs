@@ -96,6 +96,8 @@ pub enum ShapeFabric {
         groups: u16,
         /// Switches of each group.
         switches: u16,
+        /// Switches to which a node is attached, one after the other.
+        ports: u16,
         /// Links between each two groups.
         links_per_pair: u16,
         /// GB/s of a link inside a group.
@@ -179,6 +181,7 @@ impl ShapeFabric {
             Self::Dragonfly {
                 groups,
                 switches,
+                ports,
                 links_per_pair,
                 local,
                 global,
@@ -187,6 +190,9 @@ impl ShapeFabric {
                     out,
                     "  kind: dragonfly\n  groups: {groups}\n  switches: {switches}"
                 )?;
+                if *ports > 1 {
+                    writeln!(out, "  ports: {ports}")?;
+                }
                 writeln!(out, "  links-per-pair: {links_per_pair}")?;
                 writeln!(
                     out,

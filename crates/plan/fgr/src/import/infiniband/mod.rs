@@ -306,6 +306,7 @@ impl<'a> Graph<'a> {
         let fabric = ShapeFabric::Dragonfly {
             groups: 1,
             switches: u16::try_from(switches.len()).ok()?,
+            ports: 1,
             links_per_pair: 1,
             local: capacity,
             global: capacity,

@@ -1,9 +1,13 @@
 //! Compares the planned configuration of a node with its running one, and lists the `lnetctl`
 //! commands that remove the differences.
 //!
-//! The order of the commands keeps the node usable: parameters, nets, routes to add, routes to
-//! change, routes to remove, selection rules. Nets outside the plan stay, because they may serve
-//! another purpose. Routes and rules outside the plan are removed if they concern a net of the plan.
+//! The order of the commands keeps the node usable: parameters, interfaces of nets, peers, routes to add,
+//! routes to change, routes to remove, selection rules. Nets and peers outside the plan stay, because they
+//! may serve another purpose. Interfaces, routes and rules outside the plan are removed if they concern a
+//! net of the plan.
+
+mod nets;
+mod peers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +23,43 @@ use crate::config::Timing;
 pub struct Difference {
     /// What differs.
     pub what: String,
-    /// The commands to run; empty if nothing should be done.
+    /// The commands to run; empty if there is none, or nothing should be done.
     pub commands: Vec<String>,
+    /// Whether the node is as planned all the same: it has something that the plan does not concern.
+    pub is_left_alone: bool,
+}
+
+impl Difference {
+    /// A difference that these commands remove; without commands, one that no command removes.
+    fn new(what: String, commands: Vec<String>) -> Self {
+        Self {
+            what,
+            commands,
+            is_left_alone: false,
+        }
+    }
+
+    /// Something outside the plan that stays.
+    fn left_alone(what: String) -> Self {
+        Self {
+            is_left_alone: true,
+            ..Self::new(what + "; left alone", Vec::new())
+        }
+    }
 }
 
 /// Compares the planned configuration with its selection rules with the running one, such as an
 /// export. Settings that an export does not mention have LNet's defaults: discovery on, asymmetric
 /// routes kept, no routing, a transaction timeout of 150 s. The intervals between pings of gateways,
-/// which `lnetctl` does not export, are compared if both configurations have them.
+/// which `lnetctl` does not export, are compared if both configurations have them. Interfaces are compared
+/// by NID, or by name where one configuration has no NID; of tunables those that the plan sets; of peers
+/// those that the plan has.
 #[must_use]
 pub fn differences(planned: &Config, running: &Config) -> Vec<Difference> {
     let mut found = Vec::new();
     parameters(planned, running, &mut found);
-    nets(planned, running, &mut found);
+    nets::nets(planned, running, &mut found);
+    peers::peers(planned, running, &mut found);
     routes(planned, running, &mut found);
     rules(planned, running, &mut found);
     found
@@ -107,22 +135,20 @@ fn at_load(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
         if let (Some(wanted), Some(is)) = (of(&planned.globals), of(&running.globals))
             && wanted != is
         {
-            found.push(Difference {
-                what: format!(
-                    "{name} is {is}, planned {wanted}; no command sets it: change the file of module options or the \
-                     node's document, and load the module or start the node again"
-                ),
-                commands: Vec::new(),
-            });
+            let what = format!(
+                "{name} is {is}, planned {wanted}; no command sets it: change the file of module options or the \
+                 node's document, and load the module or start the node again"
+            );
+            found.push(Difference::new(what, Vec::new()));
         }
     }
 }
 
 fn parameter(name: &str, wanted: u32, is: &str) -> Difference {
-    Difference {
-        what: format!("{name} is {is}, planned {wanted}"),
-        commands: vec![format!("lnetctl set {name} {wanted}")],
-    }
+    Difference::new(
+        format!("{name} is {is}, planned {wanted}"),
+        vec![format!("lnetctl set {name} {wanted}")],
+    )
 }
 
 /// Compares the selection rules. The commands first remove rules and then add rules at their places.
@@ -152,17 +178,15 @@ fn rules(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
             true => "is not in the planned order",
             false if concerns(rule, &nets) => "is not in the plan",
             false => {
-                found.push(Difference {
-                    what: format!("rule {rule} concerns no net of the plan; left alone"),
-                    commands: Vec::new(),
-                });
+                let what = format!("rule {rule} concerns no net of the plan");
+                found.push(Difference::left_alone(what));
                 continue;
             }
         };
-        removed.push(Difference {
-            what: format!("rule {rule} {what}"),
-            commands: vec![format!("lnetctl udsp del --idx {index}")],
-        });
+        removed.push(Difference::new(
+            format!("rule {rule} {what}"),
+            vec![format!("lnetctl udsp del --idx {index}")],
+        ));
     }
     // The highest index comes first, so that the others stay right.
     removed.reverse();
@@ -174,10 +198,10 @@ fn rules(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
                 0 if index < RuleList::MAX_LEN => format!(" --idx {index}"),
                 _ => String::new(),
             };
-            found.push(Difference {
-                what: format!("no rule {rule}"),
-                commands: vec![format!("lnetctl udsp add {rule}{place}")],
-            });
+            found.push(Difference::new(
+                format!("no rule {rule}"),
+                vec![format!("lnetctl udsp add {rule}{place}")],
+            ));
         }
     }
 }
@@ -198,28 +222,6 @@ fn concerns(rule: &Rule, nets: &BTreeSet<Net>) -> bool {
     })
 }
 
-fn nets(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
-    let has = |config: &Config, net: Net| config.nets.iter().any(|local| local.net == net);
-    for net in planned.nets.iter().filter(|net| !has(running, net.net)) {
-        let interfaces = net.nis.iter().flat_map(|ni| &ni.interfaces);
-        let interfaces: Vec<&str> = interfaces.map(String::as_str).collect();
-        found.push(Difference {
-            what: format!("no interface on {}", net.net),
-            commands: vec![format!(
-                "lnetctl net add --net {} --if {}",
-                net.net,
-                interfaces.join(",")
-            )],
-        });
-    }
-    for net in running.nets.iter().filter(|net| !has(planned, net.net)) {
-        found.push(Difference {
-            what: format!("{} is not in the plan; left alone", net.net),
-            commands: Vec::new(),
-        });
-    }
-}
-
 fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     let by_way = |config: &Config| -> BTreeMap<(Net, Nid), RouteConfig> {
         let routes = config.routes.iter().rev();
@@ -231,20 +233,20 @@ fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     let mut changed = Vec::new();
     for route in &planned.routes {
         match is.get(&(route.net, route.gateway)) {
-            None => found.push(Difference {
-                what: format!("no route to {} by {}", route.net, route.gateway),
-                commands: vec![add(route)],
-            }),
-            Some(other) if other != route => changed.push(Difference {
-                what: format!(
+            None => found.push(Difference::new(
+                format!("no route to {} by {}", route.net, route.gateway),
+                vec![add(route)],
+            )),
+            Some(other) if other != route => changed.push(Difference::new(
+                format!(
                     "{} by {}: {}, planned {}",
                     route.net,
                     route.gateway,
                     values(other),
                     values(route)
                 ),
-                commands: vec![delete(other), add(route)],
-            }),
+                vec![delete(other), add(route)],
+            )),
             Some(_) => {}
         }
     }
@@ -252,16 +254,12 @@ fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     let nets: BTreeSet<Net> = planned.routes.iter().map(|route| route.net).collect();
     let is_planned = |route: &RouteConfig| wanted.contains_key(&(route.net, route.gateway));
     for route in running.routes.iter().filter(|route| !is_planned(route)) {
-        let (known, what) = match nets.contains(&route.net) {
-            true => (vec![delete(route)], "is not in the plan"),
-            false => (
-                Vec::new(),
-                "leads to a net that is not in the plan; left alone",
-            ),
-        };
-        found.push(Difference {
-            what: format!("{} by {} {what}", route.net, route.gateway),
-            commands: known,
+        let way = format!("{} by {}", route.net, route.gateway);
+        found.push(match nets.contains(&route.net) {
+            true => Difference::new(format!("{way} is not in the plan"), vec![delete(route)]),
+            false => {
+                Difference::left_alone(format!("{way} leads to a net that is not in the plan"))
+            }
         });
     }
 }
