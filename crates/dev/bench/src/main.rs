@@ -17,6 +17,7 @@
 mod bmi;
 mod child;
 mod ctl;
+mod dump;
 mod fgr;
 mod foreign;
 mod lnet;
@@ -69,6 +70,8 @@ enum Subject {
     Router(router::RouterArgs),
     /// Scraping metrics of a node with 1,000 and with 100,000 peers
     Metrics(metrics::MetricsArgs),
+    /// Reading captures: bytes a second of one core, and memory
+    Dump(dump::DumpArgs),
     /// Files over the whole path: large files, small files, names, the mount, and the cost of faults
     Path(path::PathArgs),
     /// The other end of a measurement, started by the bench
@@ -158,6 +161,7 @@ fn run(subject: &Subject) -> anyhow::Result<ExitCode> {
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
+        Subject::Dump(args) => print_bytes(dump::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Metrics(args) => print_bytes(metrics::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Bmi(args) => bmi::run(args).map_err(|error| Negative(format!("{error:#}")))?,
         Subject::Router(args) => {

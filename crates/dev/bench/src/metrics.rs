@@ -34,8 +34,8 @@ const PACE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node with 16 interfaces and the number of peers in the row is scraped once a second. The figure is the
-CPU time of this process from the request to the last byte. 10 ms are 1 % of a core.
+A node with 16 interfaces and the number of peers in the row is scraped once a second. The figure is
+the CPU time of this process from the request to the last byte. 10 ms are 1 % of a core.
 
 Examples
   finerail-bench metrics

@@ -1,5 +1,6 @@
 //! `finerail fgr place`: searches for the best places of the router modules.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -423,13 +424,20 @@ fn figures_csv(found: &Placements) -> Result<String, std::fmt::Error> {
 
 fn placements_csv(problem: &Problem<'_>, found: &Placements) -> Result<String, std::fmt::Error> {
     let machine = problem.machine;
+    let clients = machine.clients.iter();
+    let named = clients.filter_map(|client| Some((client.id, client.name.as_deref()?)));
+    let clients: BTreeMap<u32, &str> = named.collect();
+    let name = |id: u32| match clients.get(&id) {
+        Some(name) => (*name).to_owned(),
+        None => machine.router_name(id),
+    };
     let mut text = String::from("point,group,subgroup,index,blade,cabinet,nodes\n");
     for (number, point) in (1..).zip(&found.points) {
         for (module, &site) in machine.modules.iter().zip(&point.sites) {
             let group = &machine.groups[usize::from(module.group)].name;
             let site = &problem.sites[site as usize];
-            let ids = site.nodes.iter().map(|node| node.0.to_string());
-            let nodes: Vec<String> = ids.take(module.routers.len()).collect();
+            let names = site.nodes.iter().map(|node| name(node.0));
+            let nodes: Vec<String> = names.take(module.routers.len()).collect();
             let (sub_group, index) = (module.sub_group + 1, module.index + 1);
             let Site { blade, cabinet, .. } = site;
             let nodes = nodes.join(" ");
