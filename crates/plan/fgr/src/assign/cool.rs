@@ -47,8 +47,9 @@ type Limits = [f64; 2];
 pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, PlanError> {
     let [write, read] = limits;
     let policy = Policy::Cool { write, read };
-    let mut shares = shares(context, policy)?;
-    let mut state = State::new(context, &shares);
+    let own = balanced_shares(context, Metric::Cost, policy)?;
+    let mut shares = shares(context, own, Metric::Cost);
+    let mut state = State::new(context, &shares, i64::MAX);
     let start = (shares.clone(), state.loads.clone());
     let has_limit = limits != [0, 0];
     let wanted = limits.map(|limit| {
@@ -75,7 +76,19 @@ pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, Plan
     Ok(plan)
 }
 
-fn shares(context: &Context<'_>, policy: Policy) -> Result<Vec<Share>, PlanError> {
+/// Of the assignments with this total distance that exchanges reach, returns the one with the lowest load on the hottest
+/// link. In a dragonfly many routers are at the same distance from a client, and the links differ.
+pub(super) fn cool_ties(
+    context: &Context<'_>,
+    own: Vec<optimal::Share>,
+    by: Metric,
+) -> Vec<optimal::Share> {
+    let mut shares = shares(context, own, by);
+    State::new(context, &shares, 0).descend(&mut shares);
+    shares.into_iter().map(|share| share.own).collect()
+}
+
+fn shares(context: &Context<'_>, own: Vec<optimal::Share>, by: Metric) -> Vec<Share> {
     let vertices: Vec<Vertex> = context.sites.iter().map(|site| site.vertex).collect();
     let of = |own: optimal::Share| {
         let routers = context.usable[own.nets[0]].iter();
@@ -83,17 +96,18 @@ fn shares(context: &Context<'_>, policy: Policy) -> Result<Vec<Share>, PlanError
             .map(|&router| context.machine.routers[usize::from(router)].vertex)
             .collect();
         Share {
-            costs: columns(&context.machine.fabric, Metric::Cost, &routers, &vertices),
+            costs: columns(&context.machine.fabric, by, &routers, &vertices),
             routers,
             own,
         }
     };
-    let own = balanced_shares(context, Metric::Cost, policy)?;
-    Ok(own.into_iter().map(of).collect())
+    own.into_iter().map(of).collect()
 }
 
 struct State<'a> {
     context: &'a Context<'a>,
+    /// The most that an exchange may add to the total distance.
+    dearest: i64,
     /// Units by link, for writes and for reads.
     loads: [Vec<f64>; 2],
     /// The inverse of GB/s; 0 if there is no such link.
@@ -101,13 +115,14 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(context: &'a Context<'a>, shares: &[Share]) -> Self {
+    fn new(context: &'a Context<'a>, shares: &[Share], dearest: i64) -> Self {
         let fabric = &context.machine.fabric;
         let slots = fabric.link_slots() as usize;
         let scale =
             (0..fabric.link_slots()).map(|l| fabric.capacity(Link(l)).map_or(0.0, |c| 1.0 / c));
         let mut state = Self {
             context,
+            dearest,
             loads: [vec![0.0; slots], vec![0.0; slots]],
             scale: scale.collect(),
         };
@@ -252,7 +267,7 @@ impl<'a> State<'a> {
         self.heat(hot) <= limit
     }
 
-    /// Returns pairs of clients of one share whose exchange relieves a link, with the cost that the
+    /// Returns pairs of clients of one share whose exchange relieves a link and is not too dear, with the cost that the
     /// exchange adds. The cheapest pair of each two routers comes first; each client occurs once
     /// per router.
     fn pairs(
@@ -312,7 +327,8 @@ impl<'a> State<'a> {
                 leaving.sort_unstable();
                 coming.sort_unstable();
                 let both = leaving.iter().zip(&coming);
-                pairs.extend(both.map(|(a, b)| (a.0 + b.0, index, a.1, b.1)));
+                let both = both.map(|(a, b)| (a.0 + b.0, index, a.1, b.1));
+                pairs.extend(both.filter(|pair| pair.0 <= self.dearest));
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use crate::assign::cool::cool_ties;
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};
 use crate::costs::{Costs, columns};
@@ -12,6 +13,9 @@ use crate::policy::{Metric, Policy};
 use crate::topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 use crate::transport::phases::{self, Large};
 use crate::transport::{Piece, Sides, Transport, solve, solve_near};
+
+/// Most pairs of places and routers for which links decide between assignments of the same distance: some seconds.
+const COOL_PAIRS: usize = 1 << 24;
 
 /// Nets whose routers have the same vertices slot by slot, and the slot of each client.
 #[derive(Clone)]
@@ -24,7 +28,12 @@ pub(super) struct Share {
 /// loads of a net's routers differ by at most one client, unless some of them also serve other nets.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {
     let policy = Policy::Balanced { by };
-    let shares = balanced_shares(context, by, policy)?;
+    let mut shares = balanced_shares(context, by, policy)?;
+    let pairs = |share: &Share| context.sites.len() * context.usable[share.nets[0]].len();
+    let is_small = shares.iter().map(pairs).sum::<usize>() <= COOL_PAIRS;
+    if is_small && matches!(context.machine.fabric, Fabric::Dragonfly(..)) {
+        shares = cool_ties(context, shares, by);
+    }
     Ok(plan(context, &shares, by, policy))
 }
 
