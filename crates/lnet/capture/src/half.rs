@@ -31,6 +31,9 @@ use crate::summary::Summary;
 /// Receives messages; an error ends the reading.
 pub(crate) type Sink<'a> = dyn FnMut(&Message<'_>) -> io::Result<()> + 'a;
 
+/// Memory that an unfinished structure keeps without being copied.
+const SPARE: usize = 4 << 10;
+
 /// How many bytes of a message's opaque payload are kept for [`Payload::Opaque`].
 pub type Keep = fn(&Header) -> usize;
 
@@ -115,16 +118,30 @@ impl Half {
         }
     }
 
-    /// Bytes kept.
+    /// Memory of the bytes kept.
     pub(crate) fn kept(&self) -> usize {
-        self.buffer.len()
+        let payload = match &self.state {
+            State::Payload(pending) => pending.raw.capacity(),
+            _ => 0,
+        };
+        self.buffer.capacity() + payload
     }
 
     /// Takes the next bytes of the stream.
     pub(crate) fn bytes(&mut self, bytes: &[u8], cx: &mut Context<'_, '_>) -> io::Result<()> {
         self.buffer.extend_from_slice(bytes);
         while self.step(cx)? == Step::Again {}
+        self.give_back();
         Ok(())
+    }
+
+    /// Gives back the memory of a large segment. There may be thousands of connections, most of them idle.
+    fn give_back(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = Vec::new();
+        } else if self.buffer.len() <= SPARE && self.buffer.capacity() > 2 * SPARE {
+            self.buffer.shrink_to(SPARE);
+        }
     }
 
     /// Records that the next `lost` bytes of the stream are not in the capture.
@@ -605,4 +622,22 @@ fn deliver(
     };
     cx.summary.count(&message);
     (cx.sink)(&message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_direction_keeps_no_memory_of_large_segments() {
+        let mut half = Half::new(Direction::FromInitiator, false);
+        half.buffer = Vec::with_capacity(1 << 20);
+        half.give_back();
+        assert_eq!(half.kept(), 0);
+        half.buffer = Vec::with_capacity(1 << 20);
+        half.buffer.extend([7; 100]);
+        half.give_back();
+        assert_eq!(half.buffer, [7; 100]);
+        assert!(half.kept() <= 2 * SPARE, "{}", half.kept());
+    }
 }
