@@ -115,6 +115,9 @@ pub enum Failure {
     /// Something between here and the server failed.
     #[error("the request could not be sent: {0}")]
     Unsent(String),
+    /// This machine could not do its part.
+    #[error("{0}")]
+    Own(String),
     /// The caller stopped the conversation.
     #[error("interrupted")]
     Stopped,
@@ -631,6 +634,11 @@ impl Exchange {
     /// The request could not be sent, or the way of the reply is gone.
     pub fn unsent(&mut self, why: &str, now: Time) {
         self.fail(Failure::Unsent(why.to_owned()), now);
+    }
+
+    /// This machine cannot go on: it says nothing about the server.
+    pub fn unable(&mut self, why: &str, now: Time) {
+        self.fail(Failure::Own(why.to_owned()), now);
     }
 
     /// Ends the conversation before its end: what is left is a disconnect, if the server has a connection.
