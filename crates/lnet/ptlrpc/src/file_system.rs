@@ -11,6 +11,12 @@ use crate::whereabouts::Whereabouts;
 /// The most targets, NIDs of one node, and other entries that are kept; a file system has fewer.
 const ENTRIES_MAX: usize = 65_536;
 
+/// The most NIDs of one node.
+const NIDS_MAX: usize = 64;
+
+/// The most NIDs of all nodes of all targets together: many targets may be on one node of many NIDs.
+const LISTED_MAX: usize = 4 * ENTRIES_MAX;
+
 /// What a log says.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileSystem {
@@ -28,6 +34,11 @@ pub struct FileSystem {
     devices: BTreeMap<String, String>,
     #[serde(skip)]
     group: Group,
+    /// The NIDs that targets were given.
+    #[serde(skip)]
+    listed: usize,
+    #[serde(skip)]
+    is_cut: (bool, bool),
 }
 
 /// Where the reading stands between markers.
@@ -122,7 +133,8 @@ impl FileSystem {
         };
         let name = format!("{fs}-{kind}{:04x}", entry.index);
         if let Some(target) = self.targets.get_mut(&name) {
-            target.now = entry.nids.iter().map(ToString::to_string).collect();
+            let nids = entry.nids.iter().take(NIDS_MAX);
+            target.now = nids.map(ToString::to_string).collect();
         }
     }
 
@@ -132,11 +144,34 @@ impl FileSystem {
 
     fn add_nid(&mut self, node: String, nid: String) {
         if self.nodes.len() < ENTRIES_MAX || self.nodes.contains_key(&node) {
-            let nids = self.nodes.entry(node).or_default();
-            if !nids.contains(&nid) {
-                push(nids, nid);
+            let nids = self.nodes.entry(node.clone()).or_default();
+            if nids.contains(&nid) {
+                return;
+            }
+            if nids.len() < NIDS_MAX {
+                return nids.push(nid);
+            }
+            if !std::mem::replace(&mut self.is_cut.0, true) {
+                self.problem(format!("node {node} has more than {NIDS_MAX} NIDs"));
             }
         }
+    }
+
+    /// Returns the NIDs of a node, as a target lists them.
+    fn nids_of(&mut self, node: &str) -> Vec<String> {
+        let nids = self.nodes.get(node).map_or(&[][..], Vec::as_slice);
+        if self.listed + nids.len() <= LISTED_MAX {
+            self.listed += nids.len();
+            return nids.to_vec();
+        }
+        if !std::mem::replace(&mut self.is_cut.1, true) {
+            self.problem(format!("the targets list more than {LISTED_MAX} NIDs"));
+        }
+        Vec::new()
+    }
+
+    fn is_known(&self, node: &str) -> bool {
+        self.nodes.contains_key(node)
     }
 
     /// The setup of an mdc or an osc names its target and the node of the target.
@@ -145,8 +180,8 @@ impl FileSystem {
         if name == uuid || node.is_empty() || self.targets.len() >= ENTRIES_MAX {
             return;
         }
-        let nids = self.nodes.get(node).cloned().unwrap_or_default();
-        if nids.is_empty() {
+        let nids = self.nids_of(node);
+        if nids.is_empty() && !self.is_known(node) {
             push(
                 &mut self.problems,
                 format!("{name}: node {node} has no NID"),
@@ -161,13 +196,15 @@ impl FileSystem {
     }
 
     fn add_failover(&mut self, device: &str, node: &str) {
-        let nids = self.nodes.get(node).cloned().unwrap_or_default();
+        let nids = self.nids_of(node);
+        let is_known = self.is_known(node);
         let target = self
             .devices
             .get(device)
             .and_then(|name| self.targets.get_mut(name));
         match target {
             Some(target) if !nids.is_empty() => push(&mut target.failover, nids),
+            Some(_) if is_known => {}
             Some(_) => push(
                 &mut self.problems,
                 format!("{device}: failover node {node} has no NID"),

@@ -144,7 +144,11 @@ impl Tally {
             } else {
                 FindingKind::NoReply
             };
-            self.find(kind, rpc, format_args!("no reply within {} s", rpc.timeout));
+            match rpc.timeout {
+                // An encrypted request does not say its time.
+                0 => self.find(kind, rpc, format_args!("no reply")),
+                timeout => self.find(kind, rpc, format_args!("no reply within {timeout} s")),
+            }
         }
         if rpc.resends > 0 {
             self.find(FindingKind::Resent, rpc, format_args!("sent again"));

@@ -40,6 +40,10 @@ pub const OPEN_MAX: usize = 1 << 16;
 /// The most match bits, and the most GETs, of all RPCs that are under way.
 const BITS_MAX: usize = 8 * OPEN_MAX;
 
+/// The most RPCs under way whose messages come under the same bits. Clients give each RPC bits of its own, and two clients
+/// rarely use the same.
+const SHARED_MAX: usize = 256;
+
 /// The most connections whose target is remembered, and the most callbacks that are watched.
 pub const REMEMBERED_MAX: usize = 1 << 16;
 
@@ -90,6 +94,8 @@ pub struct Pairer {
     open: FxHashMap<u64, Open>,
     by_bits: FxHashMap<u64, Vec<u64>>,
     by_get: FxHashMap<Handle, u64>,
+    /// The oldest RPCs of bits that too many share.
+    crowded: Vec<u64>,
     /// The open RPCs, the oldest first, with some that have ended between them.
     line: VecDeque<u64>,
     next: u64,
@@ -121,7 +127,9 @@ impl Pairer {
                 self.message(seen, put.ptl_index, put.match_bits, put.offset, sink)
             }
             LnetBody::Get(get) if portal_use(get.ptl_index) == PortalUse::Bulk => {
-                self.bulk_get(seen, get.match_bits, get.return_wmd)
+                let role = self.bulk_get(seen, get.match_bits, get.return_wmd);
+                self.forget(sink);
+                role
             }
             LnetBody::Reply(reply) => self.bulk_reply(seen, reply.dst_wmd),
             LnetBody::Get(_) | LnetBody::Ack(_) => Role::Other,
@@ -239,10 +247,9 @@ impl Pairer {
             let intent = self.reply(seen, match_bits, Some((message, body)), sink);
             return Role::Reply(intent);
         }
-        if let Some(open) = known {
-            open.early(body);
-        }
-        self.tally.early += 1;
+        // A router shows it twice.
+        let is_first = known.is_none_or(|open| open.early(seen.place, body));
+        self.tally.early += u64::from(is_first);
         Role::Early
     }
 
@@ -285,6 +292,11 @@ impl Pairer {
         if self.line.len() > 2 * OPEN_MAX {
             self.line.retain(|key| self.open.contains_key(key));
         }
+        while let Some(key) = self.crowded.pop() {
+            if let Some(open) = self.remove(key) {
+                self.give(open, End::Forgotten, sink);
+            }
+        }
         while (self.open.len() > OPEN_MAX || self.by_bits.len().max(self.by_get.len()) > BITS_MAX)
             && let Some(oldest) = self.line.pop_front()
         {
@@ -300,6 +312,9 @@ impl Pairer {
             let keys = self.by_bits.entry(bits).or_default();
             if !keys.contains(&key) {
                 keys.push(key);
+            }
+            if keys.len() > SHARED_MAX {
+                self.crowded.extend(keys.first());
             }
         }
     }
@@ -422,7 +437,9 @@ impl Pairer {
             rpc.opc,
             Some(opc::OST_CONNECT | opc::MDS_CONNECT | opc::MGS_CONNECT)
         );
-        if let (true, 0, Some(target)) = (is_connect, body.status(), &rpc.target) {
+        // Handle 0 is that of requests without a connection.
+        let is_accepted = body.status() == 0 && body.handle() != 0;
+        if let (true, true, Some(target)) = (is_connect, is_accepted, &rpc.target) {
             let target = target.clone();
             self.targets.insert(body.handle(), target);
         }
@@ -532,13 +549,14 @@ impl Pairer {
     }
 }
 
-/// Returns the name that a connect asks for.
+/// Returns the name that a connect asks for. One that looks like a NID could be taken for a server.
 fn connect_target(known: Option<(&Message<'_>, &Body<'_>)>) -> Option<Arc<str>> {
     let (message, body) = known?;
     match body.opc() {
         opc::OST_CONNECT | opc::MDS_CONNECT | opc::MGS_CONNECT => {
             let uuid = Text::new(message.buffer(1)?.bytes()).to_string();
-            Some(uuid.strip_suffix("_UUID").unwrap_or(&uuid).into())
+            let name = uuid.strip_suffix("_UUID").unwrap_or(&uuid);
+            (!name.contains('@')).then(|| name.into())
         }
         _ => None,
     }

@@ -65,7 +65,8 @@ pub struct Rpc {
 pub enum End {
     /// With a final reply.
     Answered,
-    /// Without a reply within the time that the request gives the server, and behind it the time for a resend.
+    /// Without a reply within the time that the request gives the server. While messages still come, it is waited for some
+    /// time more, in which the request may be sent again.
     Unanswered,
     /// The capture ended before its time was over.
     InFlight,

@@ -395,12 +395,23 @@ fn behind_intent(intent: u64) -> &'static [Part] {
         Text("selinux_policy"),
         Blob("encryption"),
     ];
+    static CREATE: &[Part] = &[
+        Record,
+        Empty,
+        Text("name"),
+        Blob("ea"),
+        Text("secctx_name"),
+        Blob("secctx"),
+        Text("selinux_policy"),
+        Blob("encryption"),
+    ];
     static XATTR: &[Part] = &[One(&MDT_BODY), Empty, Text("selinux_policy")];
     static LAYOUT: &[Part] = &[One(&LAYOUT_INTENT), Blob("ea")];
     static QUOTA: &[Part] = &[One(&QUOTA_BODY)];
     static GETATTR: &[Part] = &[One(&MDT_BODY), Empty, Text("name"), Text("secctx_name")];
     match intent {
-        1..=3 => OPEN,
+        1 | 3 => OPEN,
+        2 => CREATE,
         0x80 => XATTR,
         0x400 => LAYOUT,
         0x800 | 0x1000 => QUOTA,

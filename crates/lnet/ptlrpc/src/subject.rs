@@ -41,6 +41,8 @@ fn describe(text: &mut String, message: &Message<'_>, body: &Body<'_>) -> fmt::R
             fid(text, message.buffer(1), 0)?;
             put(text, " ", name(3))
         }
+        // The info, quota and batch operations have something else there.
+        7 | 17 | 19 | 46 | 48 | 53 | 63 => Ok(()),
         33..=64 => fid(text, message.buffer(1), 0),
         1..=23 => object(text, message.buffer(1), 8),
         opc::LDLM_ENQUEUE => enqueue(text, message, body),
@@ -170,7 +172,9 @@ fn enqueue(text: &mut String, message: &Message<'_>, body: &Body<'_>) -> fmt::Re
         1..=3 => {
             text.push(' ');
             fid(text, message.buffer(3), 40)?;
-            put(text, "/", name(6).filter(|name| !name.is_empty()))
+            // A create alone has one buffer less in front of its name.
+            let place = if intent == 2 { 5 } else { 6 };
+            put(text, "/", name(place).filter(|name| !name.is_empty()))
         }
         4 | 8 | 0x10 => put(text, " /", name(5).filter(|name| !name.is_empty())),
         _ => Ok(()),

@@ -68,6 +68,7 @@ impl By {
         match self {
             Self::Client => Value::Client(rpc.client),
             Self::Target => match &rpc.target {
+                Some(target) if **target == *OTHER => Value::Other,
                 Some(target) => Value::Text(Arc::clone(target)),
                 None => Value::Server(service_of(rpc.portal), rpc.server),
             },
@@ -279,7 +280,7 @@ impl Summary {
             row.weight += 1;
             return row.figures.add(&sample);
         }
-        // A job may have the name of the rest.
+        // A job or a target may have the name of the rest.
         if self.key.iter().all(|value| *value == Value::Other) {
             return self.rest.add(&sample);
         }

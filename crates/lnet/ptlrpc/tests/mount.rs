@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lnet_ptlrpc::client::{Failure, Granted, Service};
 use lnet_ptlrpc::mount::{
-    Answer, Facts, KINDS, Mgs, Reach, Severity, TargetFacts, Verdict, Way, Why, check,
+    Answer, Facts, KINDS, Knock, Mgs, Reach, Severity, TargetFacts, Verdict, Way, Why, check,
 };
 
 fn reach(nid: &str, answer: Answer) -> Reach {
@@ -168,6 +168,61 @@ fn check_that_was_cut_off_says_so_and_accuses_nobody() {
         "{text}"
     );
     cut(facts(Some(Err(Failure::Stopped)), Vec::new()));
+}
+
+#[test]
+fn the_mgs_that_hangs_is_told_before_a_node_without_one() {
+    let node = |nid: &str, failure| Mgs {
+        nids: vec![reach(nid, Answer::Yes)],
+        outcome: Some(Err(failure)),
+    };
+    let refused = Failure::Refused {
+        opc: 250,
+        status: -19,
+        is_banned: false,
+    };
+    let silence = |opc| Failure::NoReply {
+        opc,
+        after: Duration::from_secs(10),
+    };
+    for (opc, expected) in [(501, "mgs-late"), (250, "mgs-absent")] {
+        let mut two = facts(None, Vec::new());
+        two.mgs = vec![
+            node("10.0.0.2@tcp", refused.clone()),
+            node("10.0.0.3@tcp", silence(opc)),
+        ];
+        assert_eq!(check(&two).findings[0].kind.name, expected);
+        two.mgs.reverse();
+        assert_eq!(check(&two).findings[0].kind.name, expected);
+    }
+}
+
+#[test]
+fn what_failed_on_this_machine_accuses_no_server() {
+    let own = || Failure::Own("cannot write the record".to_owned());
+    let verdict = check(&facts(Some(Err(own())), Vec::new()));
+    let text = verdict.to_string();
+    assert_eq!(verdict.findings[0].kind.name, "check-unfinished", "{text}");
+    assert!(text.contains("cannot write the record"), "{text}");
+    let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+    mdt.knocks.push(Knock {
+        nid: "10.0.0.3@tcp".to_owned(),
+        result: Err(own()),
+    });
+    let verdict = check(&facts(healthy(), vec![mdt]));
+    assert_eq!(verdict.findings[0].kind.name, "check-unfinished");
+}
+
+#[test]
+fn target_with_many_silent_rails_is_named_once() {
+    let mut nids: Vec<Reach> = (3..8)
+        .map(|at| silent(&format!("10.0.0.{at}@tcp")))
+        .collect();
+    nids.push(reach("10.0.0.9@tcp", Answer::Yes));
+    let verdict = check(&facts(healthy(), vec![target("fs1-MDT0000", nids)]));
+    let first = verdict.findings[0].to_string();
+    assert_eq!(first.matches("fs1-MDT0000").count(), 1, "{first}");
+    assert!(!first.contains("more"), "{first}");
 }
 
 fn untried(nid: &str, way: Way) -> Reach {

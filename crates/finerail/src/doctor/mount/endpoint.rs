@@ -1,6 +1,7 @@
 //! The node of a check: how it reaches a NID, pings, and the requests of one conversation after the other.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -164,6 +165,9 @@ impl Endpoint {
         }
         self.add_interface(nid).map_err(|error| {
             let why = format!("{error:#}");
+            if error.is::<Occupied>() {
+                return unexamined(why);
+            }
             match error.downcast_ref::<InterfaceError>() {
                 Some(InterfaceError::O2ib(_)) if self.source.is_none() => Way::NoDevice { why },
                 _ if nid.net().lnd == LndType::O2IB => unexamined(why),
@@ -186,11 +190,13 @@ impl Endpoint {
         };
         let from = Nid::from_ip(nid.net(), address);
         if nid.net().lnd == LndType::TCP && has_node(address, self.port) {
-            bail!(
-                "a node of this machine listens on {address} port {}, and {from} would look like its restart: give \
-                 another address of this machine with --source-address, or stop that node",
-                self.port
-            );
+            let port = self.port;
+            return Err(Occupied {
+                address,
+                from,
+                port,
+            }
+            .into());
         }
         let settings = NiSettings::default();
         let made = self
@@ -266,6 +272,7 @@ impl Endpoint {
             nids,
             replies: Vec::new(),
             bulk: None,
+            sent: None,
             request: None,
         };
         let mut has_stopped = false;
@@ -278,8 +285,10 @@ impl Endpoint {
                 Step::Over => return,
                 Step::Wait(until) => call.wait(exchange, until),
                 Step::Send(request) => {
-                    let sent = note(exchange).and_then(|()| call.send(*target, request));
-                    if let Err(error) = sent {
+                    // What fails here, and not on the way, says nothing about the server.
+                    if let Err(error) = note(exchange) {
+                        exchange.unable(&format!("{error:#}"), self.now());
+                    } else if let Err(error) = call.send(*target, request) {
                         exchange.unsent(&format!("{error:#}"), self.now());
                     }
                 }
@@ -297,6 +306,31 @@ impl Endpoint {
     }
 }
 
+/// An address that a node of this machine has.
+#[derive(Debug)]
+struct Occupied {
+    address: IpAddr,
+    from: Nid,
+    port: u16,
+}
+
+impl fmt::Display for Occupied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            address,
+            from,
+            port,
+        } = self;
+        write!(
+            f,
+            "a node of this machine listens on {address} port {port}, and {from} would look like its restart: give another \
+             address of this machine with --source-address, or stop that node"
+        )
+    }
+}
+
+impl std::error::Error for Occupied {}
+
 /// The messages of one conversation.
 struct Call<'a> {
     endpoint: &'a Endpoint,
@@ -306,6 +340,8 @@ struct Call<'a> {
     replies: Vec<MdHandle>,
     /// The descriptor that awaits bulk.
     bulk: Option<MdHandle>,
+    /// The descriptor of the request.
+    sent: Option<MdHandle>,
     request: Option<Outgoing>,
 }
 
@@ -319,6 +355,7 @@ impl Call<'_> {
         self.await_bulk(&request)?;
         let node = &self.endpoint.node;
         let md = node.bind(&self.queue, Md::source(request.bytes).threshold(1))?;
+        self.sent = Some(md);
         let sent = node.put(PutRequest {
             md,
             ack: false,
@@ -375,7 +412,9 @@ impl Call<'_> {
         match self.queue.wait(Some(left.min(LOOK))) {
             Ok(event) => self.take(exchange, event),
             Err(WaitError::TimedOut | WaitError::PathLost) => {}
-            Err(WaitError::Closed) => exchange.unsent("the node has ended", self.endpoint.now()),
+            Err(WaitError::Closed) => {
+                exchange.unable("the node of the check has ended", self.endpoint.now())
+            }
         }
     }
 
@@ -386,19 +425,23 @@ impl Call<'_> {
                 // A reply whose bytes are not there is an empty one, which `answer` finds malformed.
                 let bytes = memory.map(lnet_node::Memory::into_vec).unwrap_or_default();
                 let bytes = bytes.get(..event.mlength as usize).unwrap_or_default();
+                let is_of_server = self.nids.contains(&event.initiator.nid);
                 if self.bulk == Some(event.md) {
                     self.bulk = None;
-                    exchange.bulk(event.match_bits, bytes);
+                    if is_of_server {
+                        exchange.bulk(event.match_bits, bytes);
+                    }
                     return;
                 }
                 self.replies.retain(|md| *md != event.md);
                 // Another reply may follow an early one. Without room for it, the request is sent again.
                 let _room = self.await_reply();
-                if self.nids.contains(&event.initiator.nid) {
+                if is_of_server {
                     exchange.answer(event.match_bits, bytes, event.rlength as usize, now);
                 }
             }
-            (EventKind::Send, Err(errno)) => {
+            // An error of an earlier request says nothing about this one.
+            (EventKind::Send, Err(errno)) if self.sent == Some(event.md) => {
                 let error = std::io::Error::from_raw_os_error(errno.0);
                 exchange.unsent(&error.to_string(), now);
             }

@@ -178,7 +178,7 @@ impl<'a> Gathering<'a> {
         let mut known = vec![*first];
         known.extend(nids.iter().copied().filter(|nid| nid != first));
         let Some(export) = new_export(Service::Mgs, "MGS") else {
-            let failure = Failure::Unsent("the system has no random numbers".to_owned());
+            let failure = Failure::Own("the system has no random numbers".to_owned());
             mgs.outcome = Some(Err(failure));
             return (mgs, None);
         };
@@ -263,7 +263,7 @@ impl<'a> Gathering<'a> {
             let mut reaches = target.nodes.iter().flatten().chain(&target.now);
             target.is_unasked = reaches.any(Reach::is_unasked);
         }
-        let wants_keys = facts.rules.iter().any(|rule| !rule.ends_with("=null"));
+        let wants_keys = facts.rules_with_keys().next().is_some();
         if self.args.targets && !wants_keys {
             let asked = facts
                 .targets

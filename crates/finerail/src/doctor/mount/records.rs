@@ -65,7 +65,11 @@ impl Records {
             .with_context(failed)?;
         file.lock().with_context(failed)?;
         let mut kept = Kept { path, file };
-        kept.write(record)?;
+        if let Err(error) = kept.write(record) {
+            // Nothing was sent: an empty file would be no record.
+            kept.remove();
+            return Err(error);
+        }
         Ok(kept)
     }
 
@@ -74,7 +78,7 @@ impl Records {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path());
         let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut found: Vec<(Kept, Record)> = files.take(RECORDS_MAX).filter_map(read).collect();
+        let mut found: Vec<(Kept, Record)> = files.filter_map(read).take(RECORDS_MAX).collect();
         let old = now().saturating_sub(TARGETS_FORGET);
         let (gone, left) = found
             .drain(..)

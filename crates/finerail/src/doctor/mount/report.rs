@@ -48,12 +48,18 @@ impl Report<'_> {
 
     /// Returns what was asked.
     fn healthy(&self) -> String {
-        let count = self.facts().targets.len();
+        let targets = &self.facts().targets;
+        let off = targets.iter().filter(|target| target.is_inactive).count();
+        let count = targets.len() - off;
         let what = match self.has_knocked {
             true => "serve",
             false => "are on nodes that answer (--targets asks the targets themselves)",
         };
-        format!("all {count} targets {what}")
+        let off = match off {
+            0 => String::new(),
+            off => format!("; {off} more are switched off and were not asked"),
+        };
+        format!("all {count} targets {what}{off}")
     }
 
     fn table(&self) -> Table {

@@ -31,7 +31,8 @@ pub struct RpcTable {
     /// `client`, `target`, `operation` or `job`.
     pub by: String,
     /// Those with the most RPCs first; at most 100, and one row `other` of all others. A row that comes out of `other`
-    /// begins at 0, and one that becomes part of it adds what it has, so that no count of a row falls.
+    /// begins at 0, and one that becomes part of it adds what it has: no count falls while its row is shown, and that of
+    /// `other` never does.
     pub rows: Vec<RpcRow>,
 }
 
@@ -89,6 +90,8 @@ pub struct RpcTold {
     pub resends: u32,
     /// Replies that asked for more time.
     pub early: u32,
+    /// Whether the node forgot it before its end, because too many were outstanding. It may have a reply.
+    pub forgotten: bool,
 }
 
 /// Which RPCs to watch: those that every given condition holds for.
@@ -124,9 +127,15 @@ impl RpcFilter {
             && part(&self.target, &rpc.target)
             && part(&operation, &rpc.operation.to_ascii_uppercase())
             && part(&self.job, &rpc.job)
-            && (!self.failed || rpc.status.is_none_or(|status| status < 0))
+            && (!self.failed || has_failed(rpc))
             && self.slower_micros.is_none_or(is_slow)
     }
+}
+
+/// Returns whether an RPC has an error or no reply. The reply to an encrypted one has no status that can be read.
+fn has_failed(rpc: &RpcTold) -> bool {
+    let is_unanswered = rpc.micros.is_none() && !rpc.forgotten;
+    rpc.status.map_or(is_unanswered, |status| status < 0)
 }
 
 impl std::fmt::Display for RpcTold {
@@ -148,6 +157,7 @@ impl std::fmt::Display for RpcTold {
         match (self.status, self.micros) {
             (Some(status), Some(micros)) => write!(f, ": status {status}, {micros} us")?,
             (None, Some(micros)) => write!(f, ": {micros} us")?,
+            (_, None) if self.forgotten => write!(f, ": not followed to its end")?,
             (_, None) => write!(f, ": no reply")?,
         }
         if self.resends > 0 {
@@ -163,6 +173,29 @@ impl std::fmt::Display for RpcTold {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answered_and_forgotten_rpcs_have_not_failed() {
+        let failed = RpcFilter {
+            failed: true,
+            ..RpcFilter::default()
+        };
+        let encrypted = RpcTold {
+            status: None,
+            ..told()
+        };
+        let silent = RpcTold {
+            micros: None,
+            ..encrypted.clone()
+        };
+        let forgotten = RpcTold {
+            forgotten: true,
+            ..silent.clone()
+        };
+        assert!(!failed.has(&encrypted) && !failed.has(&forgotten));
+        assert!(failed.has(&silent));
+        assert!(forgotten.to_string().contains(": not followed to its end"));
+    }
 
     fn told() -> RpcTold {
         RpcTold {

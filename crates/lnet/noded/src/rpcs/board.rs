@@ -23,6 +23,22 @@ const FACTOR: u64 = 2;
 pub(super) struct Board {
     by: By,
     table: Summary,
+    /// What each reader was shown: the looks of one do not change the counts of another.
+    views: [View; 2],
+}
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// Scrapes of metrics.
+    Metrics,
+    /// Control clients.
+    Control,
+}
+
+/// What a reader was shown.
+#[derive(Default)]
+struct View {
     /// The rows that are shown.
     own: Vec<Own>,
     /// The youngest row at the last look.
@@ -32,7 +48,24 @@ pub(super) struct Board {
 /// A row that is shown, by the number of the row, and what the row had before.
 struct Own {
     born: u64,
+    name: String,
     base: Sums,
+    /// What was shown of rows of the same name that went.
+    past: Sums,
+    /// What the last look showed.
+    shown: Sums,
+}
+
+impl Own {
+    fn new(row: &Ranked<'_>, base: Sums) -> Self {
+        Self {
+            born: row.born,
+            name: row.names.first().cloned().unwrap_or_default(),
+            base,
+            past: Sums::default(),
+            shown: Sums::default(),
+        }
+    }
 }
 
 /// What a row shows.
@@ -100,8 +133,7 @@ impl Board {
         Self {
             by,
             table: Summary::new(&[by]),
-            own: Vec::new(),
-            seen: 0,
+            views: Default::default(),
         }
     }
 
@@ -129,19 +161,26 @@ impl Board {
     }
 
     /// Returns the rows, those with the most RPCs first, and last `other` if it has RPCs.
-    pub(super) fn look(&mut self) -> Vec<Line<'_>> {
+    pub(super) fn look(&mut self, reader: Reader) -> Vec<Line<'_>> {
+        let [of_metrics, of_control] = &mut self.views;
+        let view = match reader {
+            Reader::Metrics => of_metrics,
+            Reader::Control => of_control,
+        };
         let rows = self.table.ranked().map(|row| (row.born, row));
         let rows: BTreeMap<u64, Ranked<'_>> = rows.collect();
-        choose(&mut self.own, &rows, self.seen);
-        self.seen = self.table.births();
+        revive(&mut view.own, &rows);
+        choose(&mut view.own, &rows, view.seen);
+        view.seen = self.table.births();
         let all = rows.values().map(|row| Sums::of(row.figures));
         let mut rest = all.fold(Sums::of(self.table.rest()), |sum, row| sum.plus(&row));
         let mut lines = Vec::new();
-        for own in &self.own {
+        for own in &mut view.own {
             let Some(row) = rows.get(&own.born) else {
                 continue;
             };
-            let sums = Sums::of(row.figures).minus(&own.base);
+            let sums = own.past.plus(&Sums::of(row.figures).minus(&own.base));
+            own.shown = sums;
             rest = rest.minus(&sums);
             lines.push(Line {
                 name: row.names.first().map_or("", String::as_str),
@@ -161,6 +200,21 @@ impl Board {
     }
 }
 
+/// Goes on with shown rows that went and came again since the last look: what the new row has was seen nowhere.
+fn revive(own: &mut [Own], rows: &BTreeMap<u64, Ranked<'_>>) {
+    let gone = own.iter_mut().filter(|own| !rows.contains_key(&own.born));
+    let mut gone: BTreeMap<String, &mut Own> = gone.map(|own| (own.name.clone(), own)).collect();
+    if gone.is_empty() {
+        return;
+    }
+    for row in rows.values() {
+        let own = row.names.first().and_then(|name| gone.get_mut(name));
+        if let Some(own) = own {
+            (own.born, own.base, own.past) = (row.born, Sums::default(), own.shown);
+        }
+    }
+}
+
 /// Chooses the rows that are shown. Rows behind `seen` are new: nobody saw their RPCs in `other`.
 fn choose(own: &mut Vec<Own>, rows: &BTreeMap<u64, Ranked<'_>>, seen: u64) {
     own.retain(|own| rows.contains_key(&own.born));
@@ -174,13 +228,12 @@ fn choose(own: &mut Vec<Own>, rows: &BTreeMap<u64, Ranked<'_>>, seen: u64) {
             true => Sums::default(),
             false => Sums::of(row.figures),
         };
-        let born = row.born;
         if own.len() < OWN_MAX {
-            own.push(Own { born, base });
+            own.push(Own::new(row, base));
             continue;
         }
         match own.iter_mut().min_by_key(|own| weight(own)) {
-            Some(least) if row.weight > FACTOR * weight(least) => *least = Own { born, base },
+            Some(least) if row.weight > FACTOR * weight(least) => *least = Own::new(row, base),
             _ => return,
         }
     }
@@ -209,7 +262,7 @@ mod tests {
     /// Looks, and checks that no RPC is missing and that no count has fallen since `before`.
     fn look(board: &mut Board, before: &mut Shown) -> Shown {
         let total = Sums::of(&board.total());
-        let lines = board.look();
+        let lines = board.look(Reader::Metrics);
         assert!(lines.len() <= OWN_MAX + 1);
         let shown: Shown = lines
             .iter()
@@ -239,7 +292,7 @@ mod tests {
     fn at_first_the_rows_with_the_most_are_shown_with_all_that_they_have() {
         let mut board = Board::new(By::Client);
         (1..=150).for_each(|client| add(&mut board, client, client.into()));
-        let lines = board.look();
+        let lines = board.look(Reader::Metrics);
         assert_eq!(lines.len(), OWN_MAX + 1);
         assert_eq!((lines[0].name, lines[0].sums.rpcs), ("0.0.0.150@tcp", 150));
         let rest = lines.last().unwrap();
@@ -285,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn row_that_went_and_came_again_is_a_new_one() {
+    fn row_that_went_and_came_again_between_two_looks_goes_on() {
         let mut board = Board::new(By::Client);
         let mut before = Shown::default();
         add(&mut board, 1, 50);
@@ -294,10 +347,27 @@ mod tests {
         (2..6000).for_each(|client| add(&mut board, client, 1));
         add(&mut board, 1, 7);
         assert!(board.evicted() > 0);
-        before.remove(&name(1));
         let shown = look(&mut board, &mut before);
-        assert!(shown.get(&name(1)).is_none_or(|sums| sums.rpcs == 7));
-        assert!(shown[OTHER].rpcs >= 50);
+        assert_eq!(shown[&name(1)].rpcs, 57);
+        add(&mut board, 1, 3);
+        assert_eq!(look(&mut board, &mut before)[&name(1)].rpcs, 60);
+    }
+
+    #[test]
+    fn looks_of_one_reader_change_no_count_of_another() {
+        let mut board = Board::new(By::Client);
+        let mut before = Shown::default();
+        (1..=100).for_each(|client| add(&mut board, client, 50));
+        look(&mut board, &mut before);
+        // Others displace all rows, as a control client sees, and become idle again.
+        (0..10).for_each(|_| board.age());
+        (101..=200).for_each(|client| add(&mut board, client, 50));
+        board.look(Reader::Control);
+        (0..10).for_each(|_| board.age());
+        (1..=100).for_each(|client| add(&mut board, client, 3));
+        board.look(Reader::Control);
+        let shown = look(&mut board, &mut before);
+        assert_eq!(shown[&name(1)].rpcs, 53);
     }
 
     proptest! {

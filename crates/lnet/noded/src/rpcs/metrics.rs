@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use lnet_ptlrpc::{By, FindingKind, TIME_BOUNDS};
 
-use super::board::{Line, Sums};
+use super::board::{Line, Reader, Sums};
 use super::{Counted, Shared};
 
 /// A family of series: the ending of its name, its meaning, and its value.
@@ -78,7 +78,7 @@ impl Shared {
         let mut text = String::new();
         for board in &mut counted.boards {
             let by = board.by();
-            families(&mut text, by, &board.look());
+            families(&mut text, by, &board.look(Reader::Metrics));
         }
         for (name, help, value) in SINGLE {
             single(&mut text, name, help, "counter", value(&counted));
@@ -183,7 +183,7 @@ mod tests {
         let mut board = Board::new(by);
         rpcs.iter().for_each(|rpc| board.add(rpc));
         let mut text = String::new();
-        families(&mut text, by, &board.look());
+        families(&mut text, by, &board.look(Reader::Metrics));
         text
     }
 

@@ -265,9 +265,14 @@ impl Counted {
     }
 
     fn age(&mut self, now: Time) {
-        if now.saturating_since(self.aged) >= HALF_LIFE {
+        let elapsed = now.saturating_since(self.aged);
+        if elapsed >= HALF_LIFE {
             self.aged = now;
-            self.boards.iter_mut().for_each(Board::age);
+            // No weight has more than 64 bits to lose.
+            let halves = (elapsed.as_nanos() / HALF_LIFE.as_nanos()).min(64);
+            for _ in 0..halves {
+                self.boards.iter_mut().for_each(Board::age);
+            }
         }
     }
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use lnet_dlc::protocol::{RpcFilter, RpcNumbers, RpcRow, RpcTable, RpcTold};
-use lnet_ptlrpc::{By, Figures, Rpc};
+use lnet_ptlrpc::{By, End, Figures, Rpc};
 use lnet_types::Time;
 
 use super::Shared;
-use super::board::{Board, Line, Sums};
+use super::board::{Board, Line, Reader, Sums};
 use super::watching::Watch;
 
 /// A handle of what is counted.
@@ -29,7 +29,7 @@ impl RpcView {
         counted.slowest.turn(now);
         let tables = counted.boards.iter_mut().map(|board| RpcTable {
             by: board.by().name().to_owned(),
-            rows: board.look().iter().map(row).collect(),
+            rows: board.look(Reader::Control).iter().map(row).collect(),
         });
         let tables = tables.collect();
         // The table with the fewest rows.
@@ -96,5 +96,6 @@ pub(super) fn told(rpc: &Rpc) -> RpcTold {
         service_seconds: rpc.service_time,
         resends: rpc.resends,
         early: rpc.early,
+        forgotten: rpc.end == End::Forgotten,
     }
 }

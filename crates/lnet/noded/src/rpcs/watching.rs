@@ -10,7 +10,7 @@ use lnet_ptlrpc::Rpc;
 
 use super::view::told;
 
-/// The RPCs that wait for a client; less than 1 KiB each.
+/// The RPCs that wait for a client. Their texts are those of the first KiB of a request.
 const QUEUE_MAX: usize = 4096;
 
 /// The most RPCs of one page.

@@ -58,12 +58,17 @@ impl Default for Limits {
 /// How often a request is sent.
 const TIMES: u32 = 2;
 
+/// How many times its limit a request may take whose server asks for more time.
+const EARLY_TIMES: u32 = 3;
+
 /// How often a busy server is asked again, and after which time.
 const BUSY: (u32, Duration) = (3, Duration::from_secs(2));
 
 /// The distance between two xids.
 const XID_STEP: u64 = 128;
 
+/// The server has no such target, and so no connection to it.
+const ENODEV: i32 = -19;
 const EINPROGRESS: i32 = -115;
 const ENOTCONN: i32 = -107;
 /// The errors of a connect that say that the server has a connection of this client.
@@ -110,6 +115,9 @@ pub enum Failure {
     /// Something between here and the server failed.
     #[error("the request could not be sent: {0}")]
     Unsent(String),
+    /// This machine could not do its part.
+    #[error("{0}")]
+    Own(String),
     /// The caller stopped the conversation.
     #[error("interrupted")]
     Stopped,
@@ -250,6 +258,8 @@ struct Pending {
     xid: u64,
     sent: u32,
     begun: Time,
+    /// When it was sent last.
+    sent_at: Time,
     until: Time,
     is_to_send: bool,
 }
@@ -351,7 +361,7 @@ impl Exchange {
             match &self.pending {
                 None if now < self.not_before => return Step::Wait(self.not_before),
                 None => self.ask(now),
-                Some(pending) if pending.is_to_send => return self.send(),
+                Some(pending) if pending.is_to_send => return self.send(now),
                 Some(pending) if now < pending.until => {
                     return Step::Wait(pending.until.min(self.ends.max(now)));
                 }
@@ -385,6 +395,7 @@ impl Exchange {
             xid,
             sent: 0,
             begun: now,
+            sent_at: now,
             until: (now + limit).min(self.ends),
             is_to_send: true,
         });
@@ -404,12 +415,13 @@ impl Exchange {
         }
     }
 
-    fn send(&mut self) -> Step {
+    fn send(&mut self, now: Time) -> Step {
         let Some(pending) = &mut self.pending else {
             return Step::Over;
         };
         pending.is_to_send = false;
         pending.sent += 1;
+        pending.sent_at = now;
         let service = self.export.service;
         let envelope = Envelope {
             service,
@@ -485,27 +497,34 @@ impl Exchange {
             return self.garbage("it has no body of a reply".to_owned(), now);
         };
         if message.count() == 1 && message.checksum() != 0 {
-            return self.early(&message, &body, now);
+            return self.early(&message, &body);
+        }
+        let opc = self.asked();
+        if body.opc() != opc && (body.opc() != 0 || body.status() == 0) {
+            return self.garbage(format!("it answers operation {}", body.opc()), now);
         }
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let opc = pending.question.opc(self.export.service);
-        if body.opc() != opc && (body.opc() != 0 || body.status() == 0) {
-            return self.garbage(format!("it answers operation {}", body.opc()), now);
-        }
         self.handle(pending, &message, &body, now);
     }
 
-    /// The server needs more time, and says how much. The time for the whole stays what it is.
-    fn early(&mut self, message: &Message<'_>, body: &Body<'_>, now: Time) {
+    /// The server needs more time, and says how much since the request was sent. The time for the whole stays what it is,
+    /// and one request takes a few times its limit at most.
+    // [PTLRPC-7]
+    fn early(&mut self, message: &Message<'_>, body: &Body<'_>) {
         let bytes = message.buffer(0).unwrap_or(View::little(&[]));
         if early_checksum(bytes.bytes()) != message.checksum() {
             return;
         }
-        if let Some(pending) = &mut self.pending {
-            let more = now + Duration::from_secs(body.timeout().into());
-            pending.until = pending.until.max(more.min(self.ends));
+        let limit = self
+            .pending
+            .as_ref()
+            .map(|pending| self.limit(&pending.question));
+        if let (Some(pending), Some(limit)) = (&mut self.pending, limit) {
+            let said = pending.sent_at + Duration::from_secs(body.timeout().into());
+            let most = (pending.begun + limit.saturating_mul(EARLY_TIMES)).min(self.ends);
+            pending.until = pending.until.max(said.min(most));
         }
     }
 
@@ -531,12 +550,14 @@ impl Exchange {
                 }
                 self.stage = Stage::Over;
             }
-            Question::Connect if status == 0 => self.connected(message, body, now),
+            Question::Connect if status == 0 => self.connected(opc, message, body, now),
             Question::Connect => {
-                if !CONNECTED.contains(&status) {
+                // Of several connects, an earlier one may have been executed, and its reply lost.
+                let is_first = self.export.conn_cnt == 1 && !CONNECTED.contains(&status);
+                if is_first || status == ENODEV {
                     self.ending = Ending::Clean;
                 }
-                self.failure.get_or_insert(refused);
+                self.note(refused);
                 self.stage = Stage::Over;
             }
             _ if status == ENOTCONN && self.may_reconnect => {
@@ -550,38 +571,74 @@ impl Exchange {
                     .answer(&question, status, message, &bulk, refused);
                 if let Err(failure) = taken {
                     self.fail(failure, now);
+                } else if question == Question::Statfs && self.statfs().is_none() {
+                    let what = "it has no state".to_owned();
+                    self.fail(Failure::Garbage { opc, what }, now);
                 }
             }
         }
     }
 
-    fn connected(&mut self, message: &Message<'_>, body: &Body<'_>, now: Time) {
+    fn connected(&mut self, opc: u32, message: &Message<'_>, body: &Body<'_>, now: Time) {
         self.export.cookie = body.handle();
         self.has_connected = true;
         self.ending = Ending::Left(self.export.clone());
         let data = message.buffer(1).unwrap_or(View::little(&[]));
-        self.granted = Some(Granted {
-            flags: data.u64(0).unwrap_or_default(),
-            release: Release(data.u32(8).unwrap_or_default()),
-            instance: data.u32(60).unwrap_or_default(),
-        });
+        match (data.u64(0), data.u32(8)) {
+            (Some(flags), Some(release)) => {
+                self.granted = Some(Granted {
+                    flags,
+                    release: Release(release),
+                    instance: data.u32(60).unwrap_or_default(),
+                });
+            }
+            _ => {
+                let what = "it does not say what is granted".to_owned();
+                self.note(Failure::Garbage { opc, what });
+            }
+        }
         if self.stage == Stage::Connecting {
             self.stage = Stage::Asking;
         }
-        if self.failure.is_some() {
+        if self.failure.is_some() || self.is_stopping {
             self.disconnect(now);
         }
     }
 
+    /// Notes the first failure. What is asked behind the logs is no more than useful, and fails nothing.
+    // [PTLRPC-24]
+    fn note(&mut self, failure: Failure) {
+        if failure == Failure::Stopped || !self.has_logs() {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    const fn has_logs(&self) -> bool {
+        match &self.script {
+            Script::Log(reader) => reader.has_logs(),
+            Script::Knock { .. } | Script::Nothing => false,
+        }
+    }
+
+    /// Returns the opcode of the request that is under way.
+    fn asked(&self) -> u32 {
+        let pending = self.pending.as_ref();
+        pending.map_or(0, |pending| pending.question.opc(self.export.service))
+    }
+
     fn garbage(&mut self, what: String, now: Time) {
-        let question = self.pending.as_ref().map(|pending| &pending.question);
-        let opc = question.map_or(0, |question| question.opc(self.export.service));
+        let opc = self.asked();
         self.fail(Failure::Garbage { opc, what }, now);
     }
 
     /// The request could not be sent, or the way of the reply is gone.
     pub fn unsent(&mut self, why: &str, now: Time) {
         self.fail(Failure::Unsent(why.to_owned()), now);
+    }
+
+    /// This machine cannot go on: it says nothing about the server.
+    pub fn unable(&mut self, why: &str, now: Time) {
+        self.fail(Failure::Own(why.to_owned()), now);
     }
 
     /// Ends the conversation before its end: what is left is a disconnect, if the server has a connection.
@@ -601,7 +658,7 @@ impl Exchange {
             Stage::Connecting | Stage::Asking => {}
         }
         let is_early = matches!(failure, Failure::Stopped | Failure::Late(_));
-        self.failure.get_or_insert(failure);
+        self.note(failure);
         if is_early && !self.is_stopping && self.await_connect(now) {
             return;
         }
@@ -711,10 +768,8 @@ impl Script {
                 Ok(())
             }
             Self::Knock { statfs, .. } => {
-                let data = message.buffer(1).and_then(|data| data.u32(104));
-                *statfs = Some(Statfs {
-                    state: data.unwrap_or_default(),
-                });
+                let state = message.buffer(1).and_then(|data| data.u32(104));
+                *statfs = state.map(|state| Statfs { state });
                 Ok(())
             }
             Self::Nothing => Ok(()),

@@ -23,6 +23,9 @@ const BITMAP: (usize, usize) = (88, 8192 - 88 - 8);
 /// The most bytes of a log that are read.
 const BYTES_MAX: u64 = 64 << 20;
 
+/// The most parts of the table of whereabouts, of up to 1 MiB each.
+const PARTS_MAX: u32 = 1024;
+
 /// The most records of a log.
 const RECORDS_MAX: u32 = 65_000;
 
@@ -52,6 +55,8 @@ pub(crate) struct LogReader {
     header: Option<LogHeader>,
     place: Place,
     bytes: u64,
+    /// How many parts of the table were taken.
+    parts: u32,
     has_started_over: bool,
     pub(crate) system: FileSystem,
     /// The rules of security, as the log has them.
@@ -87,6 +92,7 @@ impl LogReader {
             header: None,
             place: START,
             bytes: 0,
+            parts: 0,
             has_started_over: false,
             system: FileSystem::default(),
             rules: Vec::new(),
@@ -101,12 +107,10 @@ impl LogReader {
             Which::Whereabouts(from) => return Some(Question::Whereabouts(self.fs.clone(), from)),
             Which::Done => return None,
         };
-        Some(match (self.id, &self.header) {
-            (None, _) => Question::OpenLog(format!("{}-{name}", self.fs)),
-            (Some(id), Some(header)) if self.place.seen < header.last => {
-                Question::LogBlock(id, self.place)
-            }
-            (Some(id), _) => Question::LogHeader(id),
+        Some(match self.id {
+            None => Question::OpenLog(format!("{}-{name}", self.fs)),
+            Some(id) if self.is_in_blocks() => Question::LogBlock(id, self.place),
+            Some(id) => Question::LogHeader(id),
         })
     }
 
@@ -130,9 +134,7 @@ impl LogReader {
                 self.next_log();
                 return Ok(());
             }
-            end if opened && self.header.is_some() && BEHIND_END.contains(&end) => {
-                return self.take_end();
-            }
+            end if BEHIND_END.contains(&end) && self.is_in_blocks() => return self.take_end(),
             ESTALE if opened && !self.has_started_over => {
                 self.start_over();
                 return Ok(());
@@ -142,8 +144,8 @@ impl LogReader {
             other => return Err(log_error(format!("the MGS answers {}", Status(other)))),
         }
         let first = reply.buffer(1).unwrap_or(View::little(&[]));
-        match &self.header {
-            _ if self.id.is_none() => {
+        match self.id {
+            None => {
                 let id = first
                     .bytes()
                     .get(..20)
@@ -151,9 +153,20 @@ impl LogReader {
                 self.id = Some(id.ok_or_else(|| log_error("the reply names no log"))?);
                 Ok(())
             }
-            Some(header) if self.place.seen < header.last => self.take_block(first, reply),
+            _ if self.is_in_blocks() => self.take_block(first, reply),
             _ => self.take_header(first),
         }
+    }
+
+    /// Returns whether a block is read, and no header.
+    fn is_in_blocks(&self) -> bool {
+        let header = self.header.as_ref();
+        header.is_some_and(|header| self.place.seen < header.last)
+    }
+
+    /// Returns whether everything was read that a mount needs.
+    pub(crate) const fn has_logs(&self) -> bool {
+        matches!(self.which, Which::Whereabouts(_) | Which::Done)
     }
 
     /// Takes a header. If no record came since the header before, the log has been read.
@@ -295,7 +308,9 @@ impl LogReader {
                 Err(what) => return self.system.problem(what),
             }
         }
-        if (from..newest).contains(&last) && self.bytes < BYTES_MAX {
+        self.parts += 1;
+        let has_room = self.bytes < BYTES_MAX && self.parts < PARTS_MAX;
+        if (from..newest).contains(&last) && !bulk.is_empty() && has_room {
             self.which = Which::Whereabouts(last + 1);
         }
     }

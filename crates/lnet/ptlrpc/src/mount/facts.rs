@@ -24,6 +24,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns the rules of security for which a client needs keys. A rule is `NET[.DIRECTION]=FLAVOR`.
+    pub fn rules_with_keys(&self) -> impl Iterator<Item = &String> {
+        let rules = self.rules.iter();
+        rules.filter(|rule| !rule.is_empty() && !rule.ends_with("=null"))
+    }
+
     /// Returns why not everything was asked.
     pub(super) fn why_cut(&self) -> &str {
         self.cut.as_deref().unwrap_or("the check has ended")

@@ -97,14 +97,14 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (name, _)) in self.places.iter().take(NAMED_MAX).enumerate() {
-            if at > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(name)?;
-        }
-        if self.places.len() > NAMED_MAX {
-            write!(f, " and {} more", self.places.len() - NAMED_MAX)?;
+        // One target may have several places: its NIDs.
+        let mut known = BTreeSet::new();
+        let names = self.places.iter().map(|(name, _)| name.as_str());
+        let names: Vec<&str> = names.filter(|name| known.insert(*name)).collect();
+        let named = names.get(..NAMED_MAX).unwrap_or(&names);
+        f.write_str(&named.join(", "))?;
+        if names.len() > named.len() {
+            write!(f, " and {} more", names.len() - named.len())?;
         }
         write!(f, " {} [{}]", self.kind.means, self.kind.name)
     }
@@ -185,7 +185,10 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
 /// Returns how far the conversation with a node of the MGS got.
 fn progress(mgs: &Mgs) -> u8 {
     let refused = |failure: &Failure| match failure {
-        Failure::NoReply { .. } => 2,
+        // Nothing is known of that node.
+        Failure::Own(_) => 1,
+        // What answered the connect is an MGS: its later silence tells more than a node without one.
+        Failure::NoReply { opc, .. } if *opc == MGS_CONNECT => 2,
         Failure::Refused { status: -19, .. } => 3,
         _ => 4,
     };
@@ -244,6 +247,7 @@ fn mgs_failure(failure: &Failure) -> &'static Kind {
         Failure::NoFileSystem => &NO_FILE_SYSTEM,
         Failure::Log(_) => &LOG_UNREADABLE,
         Failure::Late(_) | Failure::Stopped => &MGS_LATE,
+        Failure::Own(_) => &UNFINISHED,
     }
 }
 
@@ -267,9 +271,7 @@ fn check_log(facts: &Facts, verdict: &mut Verdict) {
             format!("{count} targets in the log"),
         );
     }
-    // A rule is `NET[.DIRECTION]=FLAVOR`.
-    let rules = facts.rules.iter();
-    for rule in rules.filter(|rule| !rule.is_empty() && !rule.ends_with("=null")) {
+    for rule in facts.rules_with_keys() {
         verdict.add(&FLAVOR_NEEDED, facts.fs.clone(), format!("the rule {rule}"));
     }
     for service in [Service::Mdt, Service::Ost] {
@@ -403,7 +405,7 @@ fn check_knocks(target: &TargetFacts, verdict: &mut Verdict) {
 fn target_failure(failure: &Failure) -> &'static Kind {
     match failure {
         Failure::NoReply { .. } | Failure::Unsent(_) => &TARGET_SILENT,
-        Failure::Late(_) | Failure::Stopped => &UNFINISHED,
+        Failure::Late(_) | Failure::Stopped | Failure::Own(_) => &UNFINISHED,
         Failure::Refused {
             is_banned: true, ..
         } => &TARGET_BANNED,

@@ -42,6 +42,8 @@ pub(super) struct Open {
     first_reply: Option<Time>,
     reply_place: u64,
     parts_seen: u64,
+    /// Where its first early reply was seen.
+    early_place: Option<u64>,
     pub(super) takes_early: bool,
     pub(super) intent: Option<u64>,
     /// When the time that it gives the server is over.
@@ -114,6 +116,7 @@ impl Open {
             first_reply: None,
             reply_place: 0,
             parts_seen: 0,
+            early_place: None,
             takes_early: known.is_some_and(|(message, _)| message.flags() & 1 != 0),
             intent: known.and_then(|(message, body)| intent_of(message, body)),
             deadline: seen.time,
@@ -210,10 +213,13 @@ impl Open {
             .chain(again)
     }
 
-    /// Takes a reply that asks for more time: so much since the request was sent.
-    pub(super) fn early(&mut self, body: &Body<'_>) {
-        self.rpc.early = self.rpc.early.saturating_add(1);
+    /// Takes a reply that asks for more time: so much since the request was sent. Returns whether it counts: at one place
+    /// of several each is seen once.
+    pub(super) fn early(&mut self, place: u64, body: &Body<'_>) -> bool {
+        let is_first = *self.early_place.get_or_insert(place) == place;
+        self.rpc.early = self.rpc.early.saturating_add(u32::from(is_first));
         self.allow(Duration::from_secs(body.timeout().into()) + self.network);
+        is_first
     }
 
     pub(super) fn answered(&mut self, seen: &Seen<'_>, body: Option<&Body<'_>>) {
