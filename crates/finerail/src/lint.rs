@@ -185,6 +185,7 @@ impl Texts {
             name: &self.name,
             text: &self.text,
             interfaces: self.interfaces.as_deref(),
+            port: None,
         }
     }
 }

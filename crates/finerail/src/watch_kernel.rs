@@ -192,6 +192,7 @@ impl WatchKernelArgs {
             name: NAME,
             text: &node.text,
             interfaces: node.interfaces.as_deref(),
+            port: node.port,
         };
         let findings = lint_since(&[input], |_| earlier.map(|node| node.text.as_str()))?.findings;
         let survey = lnet_config::survey(&node.text);
@@ -346,7 +347,13 @@ fn of_directory(directory: &Path) -> anyhow::Result<(Vec<SiteFile>, Vec<String>)
                 path: format!("{NAME}/{name}"),
                 text,
             }),
-            Err(error) => passed_over.push(format!("{}: {error}", path.display())),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                passed_over.push(format!("{}: {error}", path.display()));
+            }
+            Err(error) => {
+                let shown = path.display();
+                return Err(error).with_context(|| format!("cannot read {shown}"));
+            }
         }
     }
     Ok((files, passed_over))

@@ -54,6 +54,7 @@ impl Own {
             name: &name,
             text: &text,
             interfaces: interfaces.as_deref(),
+            port: None,
         };
         let mut findings = lint::lint(&[input])?.findings;
         findings.retain(|one| one.severity > Severity::Note && PLACES.contains(&one.code));

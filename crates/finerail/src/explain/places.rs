@@ -24,11 +24,13 @@ pub(super) fn findings(texts: &Texts, one: &Explanation, to: Nid) -> anyhow::Res
         name: &own.0,
         text: &own.1,
         interfaces: texts.interfaces.as_ref().map(|(_, text)| text.as_str()),
+        port: None,
     };
     let peer = peer.as_ref().map(|(name, text)| Input {
         name,
         text,
         interfaces: None,
+        port: None,
     });
     let mut inputs: Vec<Input<'_>> = [own].into_iter().chain(peer).collect();
     let path = one.answer.path.as_ref();
@@ -50,6 +52,7 @@ pub(super) fn findings(texts: &Texts, one: &Explanation, to: Nid) -> anyhow::Res
             name,
             text,
             interfaces: None,
+            port: None,
         });
     }
     let source = path.and_then(|path| nid(&path.source)).map(Nid::net);

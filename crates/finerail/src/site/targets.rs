@@ -14,14 +14,14 @@ use crate::common::{BAD_INPUT, NEGATIVE, print_bytes, read_targets};
 #[command(after_help = "\
 FILE is what `finerail doctor mount --save FILE` writes: the targets of a file system with the NIDs of all their \
 nodes. The code that sends messages selects each path, from each class of nodes that are neither gateways nor servers \
-of the file system.
+of the file system. Findings of `finerail site check` about the ends or the gateways make an answer doubtful.
 
 Examples:
   finerail doctor mount --save fs1.json 10.1.0.2@tcp:/fs1
   finerail site targets fs1.json site/
 
-Exit code: 0 every class reaches every target on each of its nodes, 1 some do not, 2 wrong usage or files that cannot \
-be read.
+Exit code: 0 every class reaches every target on each of its nodes, 1 some do not, or it is in doubt, 2 wrong usage or \
+files that cannot be read.
 ")]
 pub(crate) struct TargetsArgs {
     /// The saved targets

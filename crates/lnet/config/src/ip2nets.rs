@@ -103,14 +103,21 @@ impl Ip2Nets {
     /// first such earlier rule.
     #[must_use]
     pub fn may_be_passed_over(rules: &[Self]) -> Vec<(usize, &Self, &Self)> {
-        let mut first: BTreeMap<Net, &Self> = BTreeMap::new();
+        // Of rules with the same interfaces the first stands for all.
+        let mut known = BTreeSet::new();
+        let mut of_nets: BTreeMap<Net, Vec<&Self>> = BTreeMap::new();
         let mut hidden = Vec::new();
         for (at, rule) in rules.iter().enumerate() {
-            let earlier = *first.entry(rule.net).or_insert(rule);
-            let named = &earlier.interfaces;
-            let differs = rule.interfaces.iter().any(|name| !named.contains(name));
-            if !named.is_empty() && differs {
-                hidden.push((at, rule, earlier));
+            let earlier = of_nets.entry(rule.net).or_default();
+            let adds = |one: &&&Self| {
+                let mut names = rule.interfaces.iter();
+                names.any(|name| !one.interfaces.contains(name))
+            };
+            if let Some(first) = earlier.iter().find(adds) {
+                hidden.push((at, rule, *first));
+            }
+            if known.insert((rule.net, &rule.interfaces)) {
+                earlier.push(rule);
             }
         }
         hidden

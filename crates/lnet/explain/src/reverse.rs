@@ -54,10 +54,13 @@ pub fn reverse(
         None => vec!["there is no path back".to_owned()],
     };
     let ends = [node, peer];
-    let requests = dropped(peer, ends, there);
-    let own = explanation.answer.path.as_ref();
-    let own = own.and_then(|back| dropped(node, ends, back));
-    for finding in requests.into_iter().chain(own).chain(missing) {
+    // What another node has says nothing of the one that receives.
+    let judged = (!is_of_another).then(|| {
+        let own = explanation.answer.path.as_ref();
+        let own = own.and_then(|back| dropped(node, ends, back));
+        [dropped(peer, ends, there), own]
+    });
+    for finding in judged.into_iter().flatten().flatten().chain(missing) {
         explanation.findings.insert(0, finding);
     }
     Ok(Some(Reverse {

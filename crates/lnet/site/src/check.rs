@@ -233,6 +233,7 @@ impl crate::gather::NodeText {
             name: &self.name,
             text: &self.text,
             interfaces: self.interfaces.as_deref(),
+            port: self.port,
         }
     }
 }

@@ -6,7 +6,8 @@ use lnet_types::Net;
 use serde::Serialize;
 
 use crate::check::short;
-use crate::lint::{Severity, lint_places};
+use crate::lint::{NID_CLAIMED_TWICE, Severity, lint_places};
+use crate::model::Track;
 use crate::site::Site;
 
 /// A finding of the check that makes an answer doubtful.
@@ -69,12 +70,19 @@ impl Doubts {
                 severity: placed.finding.severity,
                 node: member.text.name.clone(),
                 reason: placed.finding.reason,
-                net: placed.ni.map(|ni| ni.net),
+                net: placed.ni.as_ref().map(|ni| ni.net),
             };
-            by_host
-                .entry(first_host(&doubt.node))
-                .or_default()
-                .push(doubt);
+            // Messages to a NID with two owners arrive at one of them, and its answers do not come back to the other.
+            let claimed = (doubt.code == NID_CLAIMED_TWICE.code)
+                .then(|| placed.ni.and_then(|ni| ni.nid))
+                .flatten();
+            let owners = site.members.iter();
+            let owners = owners.filter(|one| one.nids().any(|nid| Some(nid) == claimed));
+            let names = owners.map(|one| &one.text.name).chain([&doubt.node]);
+            let hosts: BTreeSet<String> = names.map(|name| first_host(name)).collect();
+            for host in hosts {
+                by_host.entry(host).or_default().push(doubt.clone());
+            }
         }
         let mut doubts = BTreeMap::new();
         if by_host.is_empty() {
@@ -94,8 +102,24 @@ impl Doubts {
         Self(doubts)
     }
 
+    /// Returns the doubts about messages that arrive: those about both ends on the nets of the messages, and those about
+    /// the gateways.
+    pub(crate) fn of(&self, tracks: &[Track], from: usize, to: usize) -> BTreeSet<Doubt> {
+        let arrived = tracks.iter().filter(|track| track.outcome.is_ok());
+        let mut concerned = BTreeSet::new();
+        for track in arrived {
+            for (at, nid) in [(from, track.source), (to, track.destination)] {
+                let own = self.about(at);
+                concerned.extend(own.filter(|doubt| doubt.concerns(nid.net())));
+            }
+            let gateways = track.gateways.iter();
+            concerned.extend(gateways.flat_map(|&at| self.about(at)));
+        }
+        concerned.into_iter().cloned().collect()
+    }
+
     /// Returns the doubts about a member.
-    pub(crate) fn about(&self, at: usize) -> impl Iterator<Item = &Doubt> {
+    fn about(&self, at: usize) -> impl Iterator<Item = &Doubt> {
         self.0.get(&at).into_iter().flatten()
     }
 }

@@ -12,7 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::machine::Machine;
+use lnet_config::modprobe::is_options;
 
+use crate::document;
 use crate::error::SiteError;
 use crate::lctl;
 
@@ -36,6 +38,8 @@ pub struct NodeText {
     pub text: String,
     /// The output of `ip -j addr` or of `ip addr`, if there is one.
     pub interfaces: Option<String>,
+    /// The port of LNet, if options of the module are among the files: a document has none.
+    pub port: Option<u16>,
     /// The origin of each part of the text.
     pub parts: Vec<Part>,
 }
@@ -280,16 +284,16 @@ fn kind(file: &SiteFile) -> Kind {
     if let Some(detail) = detail(text) {
         return Kind::Interfaces(detail);
     }
-    let mut lines = text.lines().map(str::trim_start);
-    if lines.clone().any(|line| line.starts_with("options ")) {
+    if is_options(text) {
         let ours = [
-            "lnet", "ksocklnd", "ko2iblnd", "kgnilnd", "kfilnd", "ksocklnd",
+            "lnet", "ksocklnd", "ko2iblnd", "kgnilnd", "kfilnd", "libcfs",
         ];
         let is_ours = |line: &str| {
-            let module = line.strip_prefix("options ").map(str::trim_start);
-            module.is_some_and(|rest| ours.iter().any(|name| rest.starts_with(name)))
+            let mut words = line.split_whitespace();
+            let is_line = words.next() == Some("options");
+            is_line && words.next().is_some_and(|module| ours.contains(&module))
         };
-        return match lines.any(is_ours) {
+        return match text.lines().any(is_ours) {
             true => Kind::Options,
             false => Kind::Unknown("options of other modules"),
         };
@@ -359,6 +363,7 @@ impl<'f> Found<'f> {
         Ok(Some(NodeText {
             count: count(&name)?,
             interfaces: self.interfaces.map(|(_, file)| file.text.clone()),
+            port: document::port(&joined(&self.options).0),
             name,
             text,
             parts,
@@ -451,7 +456,7 @@ fn from_options<'f>(options: &[&'f SiteFile]) -> Vec<(&'static str, String, &'f 
         return found;
     };
     let (text, _) = joined(options);
-    let Some(document) = crate::document::of_options(&text, None) else {
+    let Some(document) = document::of_options(&text, None) else {
         return found;
     };
     for (key, _, body) in sections(&document.to_yaml()) {

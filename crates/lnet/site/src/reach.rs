@@ -228,7 +228,7 @@ pub(crate) fn reach_of(
                 let mut direction = side.direction(small, from, to);
                 direction.unused = unused(&model, one, other);
                 if let Some(doubts) = doubts {
-                    direction.doubts = side.doubts(doubts, one, other);
+                    direction.doubts = doubts.of(&side.tracks, one, other).into_iter().collect();
                 }
                 if doubts.is_some() && side.verdict != Verdict::All && repaired < REPAIRS_MAX {
                     repaired += 1;
@@ -393,22 +393,6 @@ impl Side {
             repair: None,
             tried: None,
         }
-    }
-
-    /// Returns the doubts about messages that arrive: those about both ends on the nets of the messages, and those about
-    /// the gateways.
-    fn doubts(&self, doubts: &Doubts, from: usize, to: usize) -> Vec<Doubt> {
-        let arrived = self.tracks.iter().filter(|track| track.outcome.is_ok());
-        let mut concerned = BTreeSet::new();
-        for track in arrived {
-            for (at, nid) in [(from, track.source), (to, track.destination)] {
-                let own = doubts.about(at);
-                concerned.extend(own.filter(|doubt| doubt.concerns(nid.net())));
-            }
-            let gateways = track.gateways.iter();
-            concerned.extend(gateways.flat_map(|&at| doubts.about(at)));
-        }
-        concerned.into_iter().cloned().collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Member {
     pub is_unread: bool,
     /// The interfaces of the machine, if they are known.
     pub machine: Option<Machine>,
-    /// The port, if options of the module configure the node; a document names none.
+    /// The port, if options of the module are among the node's files; a document names none.
     pub port: Option<u16>,
     /// Made-up NIDs in place of unknown NIDs, each with the name of its interface.
     pub invented: Vec<(Nid, String)>,
@@ -250,7 +250,7 @@ impl Member {
         let read = document::read(&text, machine.as_ref());
         let is_unread = read.is_none();
         let mut document = read.unwrap_or_default();
-        let port = document::port(&text.text);
+        let port = text.port;
         let invented = document::resolve(&mut document, machine.as_ref(), free);
         if let Some(machine) = &machine {
             document::mark_dead(&mut document, machine);

@@ -6,12 +6,16 @@ use std::fmt::Write as _;
 use lnet_types::Nid;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Model, Verdict, verdict};
+use crate::doubt::{Doubt, Doubts};
+use crate::model::{Model, Track, Verdict, verdict};
 use crate::site::{Member, Site};
 use crate::text::counted;
 
 /// The most targets of a class that the text names.
 const NAMED_MAX: usize = 8;
+
+/// The most doubts about a class that the text names.
+const DOUBTS_MAX: usize = 4;
 
 /// A file system and its targets, as `finerail doctor mount --save` writes them.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,14 +78,16 @@ pub struct ClassTargets {
     pub unreached: BTreeMap<String, BTreeSet<String>>,
     /// The targets that are reached on some of their nodes, with the reasons for the others.
     pub in_part: BTreeMap<String, BTreeSet<String>>,
+    /// The findings of the check because of which messages to targets may be lost nevertheless.
+    pub doubts: BTreeSet<Doubt>,
 }
 
 impl TargetReach {
-    /// Returns whether every class reaches every target on each of its nodes.
+    /// Returns whether every class reaches every target on each of its nodes, without a doubt.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let mut classes = self.classes.iter();
-        classes.all(|class| class.unreached.is_empty() && class.in_part.is_empty())
+        classes.all(|class| class.reaches_all() && class.doubts.is_empty())
     }
 
     /// Returns the answer as text: the classes that miss something, and what.
@@ -91,16 +97,28 @@ impl TargetReach {
         for class in &self.classes {
             let nodes = counted(class.nodes, "node");
             // Writing to a `String` cannot fail.
-            let _ok = match class.unreached.is_empty() && class.in_part.is_empty() {
+            let _ok = match class.reaches_all() {
                 true => writeln!(text, "{} ({nodes}): all of {}", class.name, self.fs),
                 false => writeln!(text, "{} ({nodes}):", class.name),
             };
             list(&mut text, "does not reach", &class.unreached);
             list(&mut text, "reaches in part", &class.in_part);
+            for doubt in class.doubts.iter().take(DOUBTS_MAX) {
+                let _ok = writeln!(text, "  in doubt: {}", doubt.told());
+            }
+            if class.doubts.len() > DOUBTS_MAX {
+                let _ok = writeln!(text, "  in doubt: {} more", class.doubts.len() - DOUBTS_MAX);
+            }
         }
         let classes = counted(self.classes.len(), "class");
         let _ok = writeln!(text, "{classes}, {} targets with the MGS", self.targets);
         text
+    }
+}
+
+impl ClassTargets {
+    fn reaches_all(&self) -> bool {
+        self.unreached.is_empty() && self.in_part.is_empty()
     }
 }
 
@@ -121,6 +139,7 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
     let texts = wanted.values().flatten().flatten();
     let nids: BTreeSet<Nid> = texts.filter_map(|text| text.parse().ok()).collect();
     let small = site.reduced(&nids);
+    let doubts = Doubts::new(site, &small);
     let none = BTreeSet::new();
     let model = Model::new(&small, &none);
     let gateways = small.gateways();
@@ -134,9 +153,10 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
             nodes: member.text.count,
             unreached: BTreeMap::new(),
             in_part: BTreeMap::new(),
+            doubts: BTreeSet::new(),
         };
         for (name, nodes) in &wanted {
-            let outcomes: Vec<Result<(), String>> = nodes
+            let outcomes: Vec<Result<Reached, String>> = nodes
                 .iter()
                 .map(|node| node_reached(&model, at, node))
                 .collect();
@@ -144,6 +164,11 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
                 .iter()
                 .filter_map(|one| one.clone().err())
                 .collect();
+            for reached in outcomes.iter().flatten() {
+                class
+                    .doubts
+                    .extend(doubts.of(&reached.tracks, at, reached.by));
+            }
             match (outcomes.iter().any(Result::is_ok), reasons.is_empty()) {
                 (true, true) => {}
                 (true, false) => drop(class.in_part.insert(name.clone(), reasons)),
@@ -161,18 +186,27 @@ pub fn targets(site: &Site, saved: &SavedTargets) -> TargetReach {
     }
 }
 
+/// The messages to a node that arrive on all paths.
+#[derive(Clone)]
+struct Reached {
+    /// The member that is the node.
+    by: usize,
+    tracks: Vec<Track>,
+}
+
 /// Returns `Ok` if messages arrive at one of the NIDs of a node, on all paths.
-fn node_reached(model: &Model<'_>, from: usize, nids: &[String]) -> Result<(), String> {
+fn node_reached(model: &Model<'_>, from: usize, nids: &[String]) -> Result<Reached, String> {
     let mut why = "the list has no NID of its node".to_owned();
     for nid in nids {
-        let known = nid.parse().ok();
-        let Some(parsed) = known.filter(|nid| model.owners.contains_key(nid)) else {
+        let known: Option<Nid> = nid.parse().ok();
+        let owner = known.and_then(|nid| Some((nid, *model.owners.get(&nid)?)));
+        let Some((parsed, by)) = owner else {
             why = format!("no node of the files has {nid}");
             continue;
         };
         let tracks = model.tracks(from, parsed);
         if verdict(&tracks) == Verdict::All {
-            return Ok(());
+            return Ok(Reached { by, tracks });
         }
         let trouble = tracks.iter().find_map(|track| track.outcome.as_ref().err());
         why = match trouble {

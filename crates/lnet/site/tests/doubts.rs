@@ -115,7 +115,6 @@ fn a_finding_of_the_check_makes_the_answer_doubtful() {
         ("wrong-interface", "172.17.0.1@tcp", "docker0"),
         ("nid-claimed-twice", "10.0.0.2@tcp", "eth0"),
         ("nid-not-of-interface", "10.0.0.7@tcp", "eth0"),
-        ("loopback-interface", "10.0.0.1@tcp", "lo"),
     ] {
         let mut files = right.to_vec();
         files[0] = node("a", nid, interface);
@@ -123,15 +122,83 @@ fn a_finding_of_the_check_makes_the_answer_doubtful() {
         let text = reach.to_text();
         assert!(is_named, "{code}");
         assert!(!reach.is_whole(), "{code}: {text}");
-        let is_down = reach
-            .directions
-            .iter()
-            .all(|one| one.verdict == Verdict::None);
-        assert!(
-            is_down || text.contains(&format!("[{code}]")),
-            "{code}: {text}"
-        );
+        for one in &reach.directions {
+            let mut doubts = one.doubts.iter();
+            assert!(doubts.any(|doubt| doubt.code == code), "{code}: {one:?}");
+        }
+        assert!(text.contains(&format!("[{code}]")), "{code}: {text}");
     }
+}
+
+#[test]
+fn nothing_arrives_on_the_loopback_interface() {
+    let files = [
+        node("a", "10.0.0.1@tcp", "lo"),
+        machine("a", &[("eth0", "10.0.0.1")]),
+        node("b", "10.0.0.2@tcp", "eth0"),
+        machine("b", &[("eth0", "10.0.0.2")]),
+    ];
+    let (reach, is_named) = asked(&files, "loopback-interface");
+    assert!(is_named && !reach.is_whole(), "{}", reach.to_text());
+    for one in &reach.directions {
+        assert_eq!(one.verdict, Verdict::None, "{one:?}");
+    }
+}
+
+/// The lint is at the second node that has the NID, and the first one is in doubt, too.
+#[test]
+fn each_owner_of_a_nid_is_in_doubt() {
+    let ni = |name: &str, nid: &str, retries: u32| {
+        let net = node(name, nid, "eth0").text;
+        file(
+            &format!("{name}.yaml"),
+            &format!("{net}global: {{retry_count: {retries}}}\n"),
+        )
+    };
+    let files = [
+        ni("b1", "10.0.0.2@tcp", 1),
+        ni("b2", "10.0.0.2@tcp", 2),
+        ni("c", "10.0.0.1@tcp", 3),
+    ];
+    let site = lnet_site::read(&files).unwrap();
+    for owner in ["b1", "b2"] {
+        let [from, to] = ["c", owner].map(|name| Selection::parse(name).unwrap());
+        let reach = reach(&site, &from, &to);
+        assert!(!reach.is_whole(), "{owner}: {}", reach.to_text());
+        assert_eq!(reach.directions.len(), 2, "{reach:?}");
+        for one in &reach.directions {
+            let mut doubts = one.doubts.iter();
+            let is_doubted = doubts.any(|doubt| doubt.code == "nid-claimed-twice");
+            assert!(is_doubted, "{owner}: {one:?}");
+        }
+    }
+}
+
+/// As in a folder of outputs and in every report of a machine.
+#[test]
+fn options_beside_a_document_name_the_port() {
+    let files = |port: &str| {
+        let options = format!("options\tlnet networks=tcp(eth0) {port}\n");
+        [
+            file("a/net.yaml", &node("a", "10.0.0.1@tcp", "eth0").text),
+            file("a/lnet.conf", &options),
+            file("b/net.yaml", &node("b", "10.0.0.2@tcp", "eth0").text),
+            file("b/lnet.conf", "options lnet networks=tcp(eth0)\n"),
+        ]
+    };
+    let (lost, is_named) = asked(&files("accept_port=6988"), "port-differs");
+    assert!(is_named && !lost.is_whole(), "{}", lost.to_text());
+    let (same, is_named) = asked(&files("accept_port=988"), "port-differs");
+    assert!(!is_named && same.is_whole(), "{}", same.to_text());
+}
+
+/// What stands before the first blank counts, and not the kind of the blank.
+#[test]
+fn options_with_a_tab_are_a_node() {
+    let site = lnet_site::read(&[file("a.conf", "options\tlnet networks=tcp(eth0)\n")]).unwrap();
+    assert_eq!(site.nodes(), 1);
+    let others = "options lnetx networks=tcp(eth0)\n";
+    assert!(lnet_site::read(&[file("a.conf", others)]).is_err());
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn input<'a>(name: &'a str, text: &'a str) -> Input<'a> {
         name,
         text,
         interfaces: None,
+        port: None,
     }
 }
 

@@ -59,6 +59,7 @@ fn codes(files: &[SiteFile]) -> Vec<&'static str> {
             name: &file.path,
             text: &file.text,
             interfaces: list.map(|list| list.text.as_str()),
+            port: None,
         }
     });
     let inputs: Vec<Input<'_>> = inputs.collect();
@@ -92,6 +93,7 @@ fn of_two_rules_of_a_network_the_module_is_not_said_to_ignore_one() {
         name: "node.conf",
         text: text(".conf"),
         interfaces: Some(text(".json")),
+        port: None,
     };
     let found = lint(&[input]).unwrap().findings;
     let passed_over = found.iter().find(|one| one.code == "ip2nets-passed-over");

@@ -43,6 +43,7 @@ impl Site {
             name,
             text,
             interfaces: None,
+            port: None,
         };
         let inputs = [
             input("client", &self.client),
@@ -236,6 +237,7 @@ fn routers_behind_each_other_are_neither_one_sided_nor_asymmetric() {
             name,
             text,
             interfaces: None,
+            port: None,
         })
         .collect();
     assert_eq!(lint(&inputs).unwrap().findings, []);
@@ -255,6 +257,7 @@ fn interfaces_give_the_nids_that_a_document_does_not_name() {
         name,
         text,
         interfaces,
+        port: None,
     };
     let inputs = [
         input("client", &site.client, None),
@@ -301,6 +304,7 @@ fn settings_of_the_lnd_that_differ_among_nodes_of_one_role_are_found() {
             name,
             text,
             interfaces: None,
+            port: None,
         });
         let inputs: Vec<_> = inputs.collect();
         let found = lint(&inputs).unwrap().findings;
@@ -326,6 +330,7 @@ fn a_document_counts_as_many_nodes_as_it_stands_for() {
         name,
         text,
         interfaces: None,
+        port: None,
     });
     let blamed = |count: fn(usize) -> usize| {
         let found = lnet_site::lint::lint_classes(&inputs, count)
@@ -429,6 +434,7 @@ fn of_code(code: &str, documents: &[(String, Option<String>)]) -> Vec<Finding> {
             name,
             text,
             interfaces: interfaces.as_deref(),
+            port: None,
         });
     let inputs: Vec<Input<'_>> = inputs.collect();
     let findings = lint(&inputs).unwrap().findings.into_iter();
@@ -513,6 +519,7 @@ fn queues_of_different_depth_on_one_o2ib_network_are_found_once() {
                 name,
                 text,
                 interfaces: None,
+                port: None,
             })
             .collect();
         lint(&inputs).unwrap().findings

@@ -65,6 +65,34 @@ fn class_without_a_route_does_not_reach_the_targets_behind_the_router() {
 }
 
 #[test]
+fn finding_about_a_client_makes_its_answer_doubtful() {
+    let bridge =
+        "net: [{net type: tcp, local NI(s): [{nid: 172.17.0.1@tcp, interfaces: {0: docker0}}]}]\n";
+    let right =
+        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp, interfaces: {0: eth0}}]}]\n";
+    let answer = |client: &str| {
+        let files = [("client", client), ("near", NEAR)].map(|(name, text)| SiteFile {
+            path: format!("{name}.yaml"),
+            text: text.to_owned(),
+        });
+        let saved = r#"{"fs": "fs1", "mgs": [["10.0.0.7@tcp"]], "targets": {}}"#;
+        targets(
+            &read(&files).unwrap(),
+            &serde_json::from_str(saved).unwrap(),
+        )
+    };
+    let doubtful = answer(bridge);
+    let text = doubtful.to_text();
+    assert!(!doubtful.is_whole(), "{text}");
+    assert!(
+        text.contains("  in doubt: warning[virtual-interface] client: "),
+        "{text}"
+    );
+    let sure = answer(right);
+    assert!(sure.is_whole() && sure.classes.len() == 1, "{sure:?}");
+}
+
+#[test]
 fn target_that_is_reached_on_one_of_its_nodes_is_reached_in_part() {
     let answer = targets(&site(), &saved(r#""10.0.0.7@tcp""#));
     assert!(answer.classes[0].in_part.is_empty(), "{answer:?}");

@@ -22,6 +22,7 @@ fn codes(theme: &str) -> Vec<&'static str> {
         name: theme,
         text: &text,
         interfaces: interfaces.as_deref(),
+        port: None,
     };
     let report = lint(&[input]).unwrap();
     report.findings.iter().map(|finding| finding.code).collect()
@@ -106,6 +107,7 @@ fn a_primary_nid_on_another_net() {
         name: "node",
         text,
         interfaces: None,
+        port: None,
     };
     assert_eq!(lint(&[input]).unwrap().findings[0].code, "net-not-reached");
 }

@@ -478,6 +478,7 @@ fn accept_port(path: &Path) -> anyhow::Result<Option<u16>> {
         name: &name,
         text: &text,
         interfaces: None,
+        port: None,
     };
     Ok(lnet_site::lint::settings(&input)?.port)
 }

@@ -1,6 +1,6 @@
 //! Conversions between module options and configurations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lnet_types::expr::ExpandError;
@@ -8,7 +8,8 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use super::{
-    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption, lnd,
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, OtherOption,
+    RouteOption, lnd,
 };
 use crate::ip2nets::{Ip2Nets, IpPattern};
 use crate::model::{Config, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables};
@@ -50,25 +51,48 @@ pub struct LeftOut {
     pub text: String,
     /// Whether a node does something else without it. It does not if the module passes over it, too.
     pub has_effect: bool,
+    /// What to do about it, for who converts.
+    pub advice: Option<String>,
 }
 
 impl LeftOut {
     /// Something that changes what a node does.
     pub(super) fn lost(text: String) -> Self {
-        let has_effect = true;
-        Self { text, has_effect }
+        Self {
+            text,
+            has_effect: true,
+            advice: None,
+        }
+    }
+
+    /// An option that changes what a node does and that can stay where it is.
+    pub(super) fn kept(option: &OtherOption, why: &str) -> Self {
+        let advice = format!("keep it in modprobe.d: {option}");
+        Self::lost(option.told(why)).with_advice(advice)
     }
 
     /// Something without effect.
     pub(super) fn idle(text: String) -> Self {
-        let has_effect = false;
-        Self { text, has_effect }
+        Self {
+            has_effect: false,
+            ..Self::lost(text)
+        }
+    }
+
+    /// The same, with what to do about it.
+    pub(super) fn with_advice(self, advice: String) -> Self {
+        let advice = Some(advice);
+        Self { advice, ..self }
     }
 }
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        match &self.advice {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -122,7 +146,7 @@ impl ModuleOptions {
     }
 
     fn ip2nets(&self, notes: &mut Vec<LeftOut>) -> Vec<Ip2Nets> {
-        let mut rules: Vec<Ip2Nets> = Vec::new();
+        let (mut rules, mut firsts) = (Vec::new(), BTreeMap::new());
         let each = self.ip2nets.iter();
         let each =
             each.flat_map(|entry| entry.networks.iter().map(move |network| (entry, network)));
@@ -142,13 +166,7 @@ impl ModuleOptions {
                 lnd_tunables: LndTunables::default(),
                 cpts: network.cpts.clone(),
             };
-            match rules
-                .iter_mut()
-                .find(|earlier| is_for_the_same(earlier, &rule))
-            {
-                Some(earlier) => earlier.interfaces.extend(rule.interfaces),
-                None => rules.push(rule),
-            }
+            add_rule(&mut rules, &mut firsts, rule);
         }
         notes.extend(hidden(&rules));
         rules
@@ -232,6 +250,7 @@ impl ModuleOptions {
         remove_unknown(&mut globals, &mut notes);
         let networks = networks(config, &mut notes);
         let ip2nets = ip2nets_options(&config.ip2nets, &mut notes);
+        notes.extend(taken_too(&config.ip2nets));
         let others = lnd::options(config, &mut notes);
         let options = Self {
             networks,
@@ -261,19 +280,31 @@ impl ModuleOptions {
     }
 }
 
-/// Returns whether a rule of `ip2nets` gives more interfaces to the machines of an earlier one: the module takes those
-/// of both, and a document names them in one rule.
+/// The machines and the settings of a rule of `ip2nets`. If two rules with interfaces have the same, the module takes the
+/// interfaces of both, and a document names them in one rule.
 // [CONF-55]
-fn is_for_the_same(earlier: &Ip2Nets, rule: &Ip2Nets) -> bool {
-    let texts = |rule: &Ip2Nets| -> BTreeSet<String> {
-        rule.patterns.iter().map(ToString::to_string).collect()
-    };
-    let are_named = !earlier.interfaces.is_empty() && !rule.interfaces.is_empty();
-    let is_new = |name: &String| !earlier.interfaces.contains(name);
-    (earlier.net, &earlier.cpts) == (rule.net, &rule.cpts)
-        && are_named
-        && rule.interfaces.iter().all(is_new)
-        && texts(earlier) == texts(rule)
+type Same = (Net, Vec<u32>, BTreeSet<String>);
+
+/// Adds a rule, or its interfaces to the first rule for the same machines.
+fn add_rule(rules: &mut Vec<Ip2Nets>, firsts: &mut BTreeMap<Same, usize>, rule: Ip2Nets) {
+    if rule.interfaces.is_empty() {
+        rules.push(rule);
+        return;
+    }
+    let texts = rule.patterns.iter().map(ToString::to_string).collect();
+    let first = *firsts
+        .entry((rule.net, rule.cpts.clone(), texts))
+        .or_insert(rules.len());
+    match rules.get_mut(first) {
+        Some(earlier) => {
+            for name in rule.interfaces {
+                if !earlier.interfaces.contains(&name) {
+                    earlier.interfaces.push(name);
+                }
+            }
+        }
+        None => rules.push(rule),
+    }
 }
 
 /// Returns the rules of `ip2nets` whose interfaces a document may not give to a machine, while the module does.
@@ -284,13 +315,32 @@ fn hidden(rules: &[Ip2Nets]) -> impl Iterator<Item = LeftOut> {
         let more = rule.interfaces.iter();
         let more = more.filter(|name| !earlier.interfaces.contains(name));
         both.interfaces.extend(more.cloned());
+        let advice = match earlier.interfaces.is_empty() {
+            true => "name the interfaces of both in one rule".to_owned(),
+            false => format!("write one rule with {}", both.spec()),
+        };
         LeftOut::lost(format!(
             "ip2nets: rule {} ({}) on machines that the rule for {} covers too: the module takes both, and the YAML only \
-             the first; if there are such machines, write one rule with {} for them, before the others",
+             the first",
             at + 1,
             rule.spec(),
             earlier.spec(),
-            both.spec(),
+        ))
+        .with_advice(format!("if there are such machines, {advice} for them, before the others"))
+    })
+}
+
+/// Returns the rules of a document whose interfaces the module gives to a machine, and the document may not.
+// [CONF-55]
+fn taken_too(rules: &[Ip2Nets]) -> impl Iterator<Item = LeftOut> {
+    let hidden = Ip2Nets::may_be_passed_over(rules).into_iter();
+    hidden.map(|(at, rule, earlier)| {
+        LeftOut::lost(format!(
+            "ip2nets: rule {} ({}) on machines that the rule for {} covers too: the YAML takes only the first, and the \
+             module both",
+            at + 1,
+            rule.spec(),
+            earlier.spec(),
         ))
     })
 }
@@ -384,20 +434,26 @@ impl RouteOption {
 fn networks(config: &Config, notes: &mut Vec<LeftOut>) -> Vec<NetworkOption> {
     let mut networks = Vec::new();
     for NetConfig { net, nis } in &config.nets {
-        let mut interfaces = Vec::new();
+        let mut interfaces: Vec<InterfaceOption> = Vec::new();
         for ni in nis {
-            match ni.nid {
-                Some(nid) if ni.interfaces.is_empty() => {
-                    notes.push(LeftOut::lost(format!(
-                        "{nid}: networks accepts interfaces, not NIDs"
-                    )));
-                }
-                _ => {}
+            let label = ni.nid.map_or(net.to_string(), |nid| nid.to_string());
+            if ni.nid.is_some() && ni.interfaces.is_empty() {
+                notes.push(LeftOut::lost(format!(
+                    "{label}: networks accepts interfaces, not NIDs"
+                )));
             }
-            interfaces.extend(ni.interfaces.iter().map(|name| InterfaceOption {
-                name: name.clone(),
-                cpts: ni.cpts.clone(),
-            }));
+            for name in &ni.interfaces {
+                if interfaces.iter().any(|known| known.name == *name) {
+                    notes.push(LeftOut::lost(format!(
+                        "{label}: networks names interfaces, and {name} is named already"
+                    )));
+                    continue;
+                }
+                interfaces.push(InterfaceOption {
+                    name: name.clone(),
+                    cpts: ni.cpts.clone(),
+                });
+            }
         }
         if !interfaces.is_empty() {
             networks.push(NetworkOption::compact(*net, interfaces));

@@ -5,6 +5,8 @@
 //! options ko2iblnd peer_timeout=60                ◀──▶    those of every o2ib interface
 //! ```
 
+use std::collections::BTreeMap;
+
 use lnet_types::LndType;
 
 use super::convert::LeftOut;
@@ -41,34 +43,71 @@ const DEFAULTS: [(&str, &str, &str); 2] =
 /// Applies the options of the modules to the interfaces of their LNDs. Adds a note for each option
 /// that cannot be applied.
 pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<LeftOut>) {
-    for option in &options.others {
+    let names_no_network = options.networks.is_empty() && options.ip2nets.is_empty();
+    let key = |option: &OtherOption| (option.module.clone(), option.name.clone());
+    let last: BTreeMap<_, usize> = options.others.iter().map(key).zip(0..).collect();
+    for (at, option) in options.others.iter().enumerate() {
         let OtherOption {
             module,
             name,
             value,
         } = option;
+        if last.get(&key(option)) != Some(&at) {
+            notes.push(LeftOut::idle(option.told("a later value counts")));
+            continue;
+        }
         let lnd = MODULES.iter().find(|(_, known, _)| known == module);
         let Some(&(lnd, ..)) = lnd else {
             notes.push(of_module(option));
             continue;
         };
         let mut interfaces = of_lnd(config, lnd).peekable();
+        if interfaces.peek().is_none() && names_no_network {
+            let why = "the options name no network that could have it";
+            notes.push(LeftOut::kept(option, why));
+            continue;
+        }
         if interfaces.peek().is_none() {
             notes.push(LeftOut::idle(format!(
                 "{module} {name}: there is no such network"
             )));
             continue;
         }
-        let set: Vec<bool> = interfaces
-            .map(|settings| set(lnd, settings, name, value))
-            .collect();
-        if set.contains(&false) {
-            notes.push(LeftOut::lost(format!(
-                "{module} {name}={value}: an option that only the module has, or an invalid value; keep it in \
-                 modprobe.d: options {module} {name}={value}"
-            )));
+        let set = interfaces.map(|settings| set(lnd, settings, name, value));
+        match set.fold(Set::Done, Set::max) {
+            Set::Done => {}
+            Set::Invalid => {
+                let text = option.told("no decimal number in the range of this option");
+                notes.push(LeftOut::lost(text).with_advice("correct it".to_owned()));
+            }
+            Set::Unknown => {
+                notes.push(LeftOut::kept(option, "an option that only the module has"));
+            }
         }
     }
+}
+
+impl OtherOption {
+    /// The option with its value, and what there is to say of it.
+    pub(super) fn told(&self, why: &str) -> String {
+        let Self {
+            module,
+            name,
+            value,
+        } = self;
+        format!("{module} {name}={value}: {why}")
+    }
+}
+
+/// What became of an option of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Set {
+    /// The interface has it.
+    Done,
+    /// The value is no number, or out of range.
+    Invalid,
+    /// Interfaces have no such setting.
+    Unknown,
 }
 
 /// Returns what a document lacks without an option that no network has.
@@ -82,16 +121,14 @@ fn of_module(option: &OtherOption) -> LeftOut {
     // LNet takes its CPTs from libcfs. The modules of LNDs are called ksocklnd, ko2iblnd, kgnilnd and so on.
     let is_of_lnet = matches!(module.as_str(), "lnet" | "libcfs") || module.ends_with("lnd");
     if is_default {
-        return LeftOut::idle(format!("{module} {name}={value}: the module's default"));
+        return LeftOut::idle(option.told("the module's default"));
     }
     if !is_of_lnet {
         return LeftOut::idle(format!(
             "{module} {name}: no option of LNet, it stays in modprobe.d"
         ));
     }
-    LeftOut::lost(format!(
-        "{module} {name}={value}: an option of the module only; keep it in modprobe.d: options {module} {name}={value}"
-    ))
+    LeftOut::kept(option, "an option of the module only")
 }
 
 /// The settings of all interfaces of an LND.
@@ -109,17 +146,16 @@ fn of_lnd(config: &mut Config, lnd: LndType) -> impl Iterator<Item = Settings<'_
     nis.chain(rules)
 }
 
-/// Applies an option; false for an option that interfaces do not have, or an invalid value. -1
-/// leaves the setting unset.
-fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> bool {
+/// Applies an option. -1 leaves the setting unset.
+fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> Set {
     let known = OF_O2IB.iter().find(|(option, _)| *option == name);
     if let Some((_, key)) = known.filter(|_| of == LndType::O2IB) {
         let mut number = None;
-        let is_one = set_to(&mut number, value, MAX);
+        let done = set_to(&mut number, value, MAX);
         if let Some(number) = number {
             lnd.other.insert((*key).to_owned(), number.to_string());
         }
-        return is_one;
+        return done;
     }
     if is_timeout(of, name) {
         return set_to(&mut lnd.timeout, value, MAX);
@@ -131,7 +167,7 @@ fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> b
         "peer_timeout" => &mut tunables.peer_timeout,
         "conns_per_peer" => return set_to(&mut lnd.conns_per_peer, value, 127),
         "tos" => return set_to(&mut lnd.tos, value, u8::MAX),
-        _ => return false,
+        _ => return Set::Unknown,
     };
     set_to(field, value, MAX)
 }
@@ -157,17 +193,18 @@ fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
     field: &mut Option<T>,
     value: &str,
     max: T,
-) -> bool {
+) -> Set {
     if value == "-1" {
         *field = None;
-        return true;
+        return Set::Done;
     }
     let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|number| *number <= max);
-    if is_decimal && number.is_some() {
-        *field = number;
+    if !is_decimal || number.is_none() {
+        return Set::Invalid;
     }
-    is_decimal && number.is_some()
+    *field = number;
+    Set::Done
 }
 
 /// The options that express the settings shared by all interfaces of an LND. Adds a note if

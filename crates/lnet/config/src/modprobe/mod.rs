@@ -241,7 +241,8 @@ impl ModuleOptions {
     /// data, if the options name it.
     #[must_use]
     pub fn port(&self, name: &str) -> Option<u16> {
-        let mut others = self.others.iter();
+        // The module takes the last value.
+        let mut others = self.others.iter().rev();
         let option = others.find(|one| (&*one.module, &*one.name) == ("lnet", name));
         option.and_then(|one| one.value.parse().ok())
     }
@@ -272,7 +273,7 @@ impl ModuleOptions {
 #[must_use]
 pub fn is_options(text: &str) -> bool {
     text.lines()
-        .any(|line| line.trim_start().starts_with("options "))
+        .any(|line| line.split_whitespace().next() == Some("options"))
 }
 
 fn is_quote(character: char) -> bool {

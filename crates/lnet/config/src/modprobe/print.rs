@@ -5,7 +5,8 @@ use std::fmt::{self, Display};
 use thiserror::Error;
 
 use super::{
-    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, OtherOption,
+    RouteOption,
 };
 use crate::parameters::{PARAMETERS, Parameter};
 
@@ -52,11 +53,7 @@ impl ModuleOptions {
             text.push_str(&format!("options lnet {}\n", parameters.join(" ")));
         }
         for option in &self.others {
-            let value = Quoted(&option.value);
-            text.push_str(&format!(
-                "options {} {}={value}\n",
-                option.module, option.name
-            ));
+            text.push_str(&format!("{option}\n"));
         }
         Ok(text)
     }
@@ -105,6 +102,13 @@ impl Display for Quoted<'_> {
         }
         let quote = if self.0.contains('"') { '\'' } else { '"' };
         write!(f, "{quote}{}{quote}", self.0)
+    }
+}
+
+impl Display for OtherOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = Quoted(&self.value);
+        write!(f, "options {} {}={value}", self.module, self.name)
     }
 }
 

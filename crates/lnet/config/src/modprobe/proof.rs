@@ -1,7 +1,7 @@
 //! Proves that a document is equivalent to options: it gives the same NIs, rules and routes in the
 //! same order. Options contain nothing else that path selection depends on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lnet_types::{Net, Nid};
@@ -44,6 +44,9 @@ impl fmt::Display for Proof {
             (_, None) => format!("{count} {what}s"),
         });
         let named: Vec<String> = named.collect();
+        if named.is_empty() {
+            return f.write_str("no NIs, rules or routes");
+        }
         f.write_str(&named.join(", "))
     }
 }
@@ -109,6 +112,7 @@ impl ModuleOptions {
     /// addresses belong to the first.
     fn specs(&self) -> Vec<(String, Vec<String>)> {
         let mut rules: Vec<GivenRule<'_>> = Vec::new();
+        let mut firsts: BTreeMap<_, usize> = BTreeMap::new();
         for entry in &self.ip2nets {
             for network in &entry.networks {
                 let rule = GivenRule {
@@ -116,8 +120,18 @@ impl ModuleOptions {
                     names: network.interfaces.iter().map(|one| &*one.name).collect(),
                     patterns: texts(&entry.patterns),
                 };
-                match rules.iter_mut().find(|earlier| earlier.takes(&rule)) {
-                    Some(earlier) => earlier.names.extend(rule.names),
+                let addresses: BTreeSet<String> = rule.patterns.iter().cloned().collect();
+                let key = (network.net, network.cpts.as_slice(), addresses);
+                let first = match rule.names.is_empty() {
+                    true => rules.len(),
+                    false => *firsts.entry(key).or_insert(rules.len()),
+                };
+                match rules.get_mut(first) {
+                    Some(earlier) => {
+                        let is_new = |name: &&str| !earlier.names.contains(name);
+                        let new: Vec<&str> = rule.names.into_iter().filter(is_new).collect();
+                        earlier.names.extend(new);
+                    }
                     None => rules.push(rule),
                 }
             }
@@ -159,17 +173,6 @@ struct GivenRule<'o> {
     network: &'o NetworkOption,
     names: Vec<&'o str>,
     patterns: Vec<String>,
-}
-
-impl GivenRule<'_> {
-    /// Decides whether a later rule only adds interfaces to this one.
-    fn takes(&self, later: &Self) -> bool {
-        let key = |rule: &Self| (rule.network.net, rule.network.cpts.clone());
-        let addresses = |rule: &Self| rule.patterns.iter().cloned().collect::<BTreeSet<_>>();
-        let are_named = !self.names.is_empty() && !later.names.is_empty();
-        let are_new = later.names.iter().all(|name| !self.names.contains(name));
-        are_named && are_new && key(self) == key(later) && addresses(self) == addresses(later)
-    }
 }
 
 /// The most routes that one entry may expand to.

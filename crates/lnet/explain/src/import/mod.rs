@@ -77,22 +77,27 @@ pub struct Imported {
 pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, ImportError> {
     let mut whole = Document::default();
     let mut warnings = Vec::new();
+    let files = sources.iter().filter(|source| is_options(source.text));
+    let files: Vec<&Source<'_>> = files.collect();
+    let mut options = ModuleOptions::default();
+    for source in &files {
+        let added = options.add_file(source.text, Dialect::Kernel);
+        added.map_err(|error| failed(source, error))?;
+    }
+    let mut of_options = (!files.is_empty()).then(|| of_options(&options, settings));
     for source in sources {
-        let failed = |error| ImportError {
-            name: source.name.to_owned(),
-            error: Box::new(error),
-        };
         if is_options(source.text) {
-            let (document, left_out) = of_options(source.text, settings).map_err(failed)?;
-            warnings.extend(
-                left_out
-                    .iter()
-                    .map(|what| format!("{}: {what}", source.name)),
-            );
+            // The files of modprobe.d are one set of options, which stands at the place of the first.
+            let Some((document, left_out)) = of_options.take() else {
+                continue;
+            };
+            let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+            let names = names.join(", ");
+            warnings.extend(left_out.iter().map(|what| format!("{names}: {what}")));
             merge::into(&mut whole, document);
             continue;
         }
-        let reading = lnet_config::read(source.text).map_err(failed)?;
+        let reading = lnet_config::read(source.text).map_err(|error| failed(source, error))?;
         let named = reading
             .warnings
             .iter()
@@ -106,21 +111,38 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
     })
 }
 
-/// Reads options of the module. Also returns what a document cannot say of them, or why they make no document.
-fn of_options(text: &str, settings: &Settings) -> Result<(Document, Vec<String>), ConfigError> {
-    let options = ModuleOptions::parse(text, Dialect::Kernel)?;
+fn failed(source: &Source<'_>, error: ConfigError) -> ImportError {
+    ImportError {
+        name: source.name.to_owned(),
+        error: Box::new(error),
+    }
+}
+
+/// Converts options of the module. Also returns what a document cannot say of them, or why they make no document.
+fn of_options(options: &ModuleOptions, settings: &Settings) -> (Document, Vec<String>) {
     let first = settings.machine.as_ref().and_then(Machine::first);
     let defaults = ConvertDefaults {
         hop: None,
         interface: Some(first.unwrap_or("eth0").to_owned()),
     };
-    Ok(match options.to_config(&defaults) {
+    match options.to_config(&defaults) {
         Ok((config, left_out)) => {
-            let lost = left_out.iter().map(ToString::to_string);
+            // The advice is for who converts.
+            let lost = left_out.into_iter().map(|one| one.text);
             (Document::from(&config), lost.collect())
         }
+        // The networks are good without the routes.
+        Err(error) if !options.routes.is_empty() => {
+            let rest = ModuleOptions {
+                routes: Vec::new(),
+                ..options.clone()
+            };
+            let (document, mut lost) = of_options(&rest, settings);
+            lost.insert(0, format!("{error}; the routes are left out"));
+            (document, lost)
+        }
         Err(error) => (Document::default(), vec![error.to_string()]),
-    })
+    }
 }
 
 /// Returns the node that a document describes, built as [`import`] builds it.

@@ -32,6 +32,8 @@ pub use lints::is_virtual;
 pub use settings::{OwnNi, Settings, settings};
 pub use source::LintError;
 
+pub(crate) use catalogue::NID_CLAIMED_TWICE;
+
 use crate::lint::node::Node;
 use crate::lint::source::Source;
 
@@ -44,6 +46,8 @@ pub struct Input<'a> {
     pub text: &'a str,
     /// The interfaces of the node, if they are known: the output of `ip -j addr`.
     pub interfaces: Option<&'a str>,
+    /// The port that options of the module name beside a document that is no file of options.
+    pub port: Option<u16>,
 }
 
 /// Runs all lints on each configuration, and on all configurations together.
@@ -53,7 +57,7 @@ pub struct Input<'a> {
 ///
 /// let text = "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n\
 ///             route: [{net: o2ib, gateway: 10.0.9.9@tcp1, hop: 1}]\n";
-/// let report = lint(&[Input { name: "node.yaml", text, interfaces: None }])?;
+/// let report = lint(&[Input { name: "node.yaml", text, interfaces: None, port: None }])?;
 /// assert_eq!(report.findings[0].code, "gateway-not-local");
 /// assert_eq!((report.findings[0].line, report.errors), (2, 1));
 /// # Ok::<(), lnet_site::lint::LintError>(())
@@ -124,10 +128,13 @@ pub fn lint_places(
     let nodes = nodes(&sources, count);
     let mut placed = Vec::new();
     for finding in lints::all(&nodes) {
+        if !PLACES.contains(&finding.code) {
+            continue;
+        }
         let named = nodes
             .iter()
             .position(|node| node.source.name == finding.file);
-        let Some(at) = named.filter(|_| PLACES.contains(&finding.code)) else {
+        let Some(at) = named else {
             continue;
         };
         let ni = nodes.get(at).and_then(|node| node.ni_of(&finding.key));

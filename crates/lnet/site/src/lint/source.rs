@@ -55,7 +55,7 @@ pub(crate) struct Source<'a> {
     is_log: bool,
     /// True if the text has options of the module.
     pub(crate) is_options: bool,
-    /// The port in module options, by which the node and its peers reach each other.
+    /// The port in module options, in this text or beside it, by which the node and its peers reach each other.
     pub(crate) port: Option<u16>,
     /// The port of bulk connections since 2.17, by the option accept_port_bulk.
     pub(crate) bulk_port: Option<u16>,
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
             skipped: Vec::new(),
             is_log: input.text.lines().any(is_message),
             is_options: is_options(input.text),
-            port: None,
+            port: input.port,
             bulk_port: None,
         };
         let read = if source.is_options {
@@ -152,7 +152,7 @@ impl<'a> Source<'a> {
             hop: None,
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
-        self.port = options.port("accept_port");
+        self.port = options.port("accept_port").or(self.port);
         self.bulk_port = options.port("accept_port_bulk");
         let routes = options.routes(&defaults).unwrap_or_default().into_iter();
         self.skipped = routes

@@ -8,6 +8,7 @@ pub(crate) fn findings(text: &str, interfaces: Option<&str>) -> Vec<Finding> {
         name: "node.yaml",
         text,
         interfaces,
+        port: None,
     };
     lint(&[input]).unwrap().findings
 }

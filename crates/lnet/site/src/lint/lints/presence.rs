@@ -148,7 +148,8 @@ fn one_port_differs(
     of: fn(&Source<'_>) -> Option<u16>,
 ) -> Vec<Finding> {
     let mut by_net: BTreeMap<Net, Vec<(&Node<'_>, u16)>> = BTreeMap::new();
-    for node in nodes.iter().filter(|node| node.source.is_options) {
+    let is_known = |node: &&Node<'_>| node.source.is_options || of(node.source).is_some();
+    for node in nodes.iter().filter(is_known) {
         let port = of(node.source).unwrap_or(PORT);
         for net in node
             .nets()
