@@ -156,7 +156,7 @@ fn arrived(mut chain: Box<Chain>) {
 
 // RPCs, each a request and its reply, at the thread that counts them.
 #[library_benchmark]
-#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(264_830))]
+#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(280_630))]
 fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
     assert_eq!(waiting.queue.count_now(), 2 * BATCH);
     waiting
@@ -164,8 +164,8 @@ fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
 
 // IMMEDIATE messages of 64 bytes over RDMA, from the call to the completion of their sends. They have no limit yet.
 #[library_benchmark]
-#[bench::one(args = (1), setup = Rdma::warm)]
-#[bench::batch(args = (BATCH), setup = Rdma::warm)]
+#[bench::one(args = (1), setup = Rdma::warm, config = limit(1_905))]
+#[bench::batch(args = (BATCH), setup = Rdma::warm, config = limit(55_624))]
 fn send_immediate(mut rdma: Box<Rdma>) -> Box<Rdma> {
     rdma.send();
     assert!(rdma.program.sent > 0);
@@ -179,8 +179,8 @@ fn to_receive(count: usize) -> (Box<Rdma>, usize) {
 
 // The same messages at the other end, from the receive buffer to the payload in its memory.
 #[library_benchmark]
-#[bench::one(args = (1), setup = to_receive)]
-#[bench::batch(args = (BATCH), setup = to_receive)]
+#[bench::one(args = (1), setup = to_receive, config = limit(1_618))]
+#[bench::batch(args = (BATCH), setup = to_receive, config = limit(51_046))]
 fn receive_immediate((mut rdma, count): (Box<Rdma>, usize)) -> Box<Rdma> {
     rdma.receive(count);
     assert_eq!(rdma.program.received, count);
