@@ -299,6 +299,12 @@ fn options_of_the_module_are_explained_too() {
         found.starts_with("10.9.1.7@tcp (eth0) → 10.9.1.4@tcp"),
         "{found}"
     );
+    let warned = String::from_utf8(explain(&arguments).stderr).unwrap();
+    assert!(
+        warned.contains("accept_port=6988: an option of the module only")
+            && !warned.contains("keep it in"),
+        "{warned}"
+    );
     let peer = at("mgs.conf");
     let with_peer = page(&[&arguments[..], &["--peer-config", &peer]].concat());
     assert!(with_peer.contains("port-differs"), "{with_peer}");

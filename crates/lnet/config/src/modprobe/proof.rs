@@ -1,5 +1,5 @@
 //! Proves that a document is equivalent to options: it gives the same NIs, rules and routes in the
-//! same order. Options contain nothing else that path selection depends on.
+//! same order, and the same forwarding, buffers and parameters. Of interfaces it compares no tunables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -85,6 +85,9 @@ impl ModuleOptions {
             kept.contains(&key) && seen.insert(key)
         });
         same("routes", &given.collect::<Vec<_>>(), &routes)?;
+        same("forwarding", &[self.forwarding], &[read.routing])?;
+        same("buffers of a router", &[self.buffers], &[read.buffers])?;
+        same("parameters", &[self.globals], &[read.globals])?;
         Ok(Proof {
             nis: nis.len(),
             rules: rules.len(),

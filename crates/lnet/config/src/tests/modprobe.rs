@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::strategies::{any_config, cases};
 use crate::modprobe::{ConvertDefaults, ConvertError, Dialect, LeftOut, ModuleOptions};
-use crate::{Config, Globals, Tunables, parse};
+use crate::{Buffers, Config, Globals, Tunables, parse};
 
 fn options(source: &str) -> ModuleOptions {
     ModuleOptions::parse(source, Dialect::Kernel)
@@ -350,13 +350,17 @@ fn what_the_converter_takes_and_the_module_does_not_is_warned_of() {
 #[test]
 fn a_document_that_lacks_what_options_give_is_not_proved() {
     let options = options(
-        "options lnet networks=tcp(eth0,eth1[1]) routes=\"o2ib 2 10.0.0.[1-2]@tcp:3; tcp 10.0.0.9@tcp1\"",
+        "options lnet networks=tcp(eth0,eth1[1]) routes=\"o2ib 2 10.0.0.[1-2]@tcp:3; tcp 10.0.0.9@tcp1\" \
+         forwarding=enabled tiny_router_buffers=512 lnet_retry_count=3",
     );
     let defaults = ConvertDefaults::default();
     let (config, _) = options.to_config(&defaults).unwrap();
     let proof = options.prove(&config, &defaults).unwrap();
     assert_eq!(proof.to_string(), "2 NIs, 2 routes");
-    let spoil: [fn(&mut Config); 4] = [
+    let spoil: [fn(&mut Config); 7] = [
+        |config| config.routing = None,
+        |config| config.buffers = Buffers::default(),
+        |config| config.globals.retry_count = Some(2),
         |config| config.nets[0].nis.truncate(1),
         |config| config.nets[0].nis[1].cpts.clear(),
         |config| config.routes[1].priority = 0,

@@ -353,7 +353,7 @@ pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
     };
     // [CONF-25] is about documents. Modules up to 2.17 take the interfaces of all rules that cover an address.
     let but = match node.source.is_options {
-        true => "; the module may take those of both, and an import of the converted YAML does not",
+        true => "; the module takes those of both, and an import of the converted YAML does not",
         false => "",
     };
     let told = passed_over.into_iter().map(|(at, rule, earlier)| {
