@@ -390,11 +390,7 @@ fn t_k16_the_commands_of_tools_that_people_have_are_carried_out() {
                 ),
                 ("lnetctl stats show", 0, "statistics:\n    msgs_alloc: "),
                 ("lnetctl net show -v 3", 0, "health value: 1000\n"),
-                (
-                    "lnetctl peer show -v 3",
-                    0,
-                    "primary nid: 127.0.0.2@tcp\n",
-                ),
+                ("lnetctl peer show -v 3", 0, "primary nid: 127.0.0.2@tcp\n"),
             ],
         ),
     ];
