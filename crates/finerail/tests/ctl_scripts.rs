@@ -297,108 +297,112 @@ fn t_k14_in_the_profile_of_the_next_release_the_first_interface_has_the_tunables
 }
 
 /// What tools run one after another, by the commands alone: each line with its exit code.
+/// A command line, how it exits, and a part of what it prints; nothing if the part is empty.
+type Line = (&'static str, i32, &'static str);
+
+/// The commands of tools.
+const TOOLS: [(&str, &[Line]); 5] = [
+    (
+        "a collector of support data",
+        &[
+            ("lctl device_list", 0, ""),
+            ("lctl debug_kernel", 95, ""),
+            ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
+            ("lctl route_list", 0, ""),
+            (
+                "lnetctl net show -v",
+                0,
+                "nid: 127.0.0.1@tcp\n            status: up\n            interfaces:\n                  0: lo\n",
+            ),
+            (
+                "lctl get_param version health_check debug",
+                2,
+                "\nhealth_check=healthy\n",
+            ),
+            (
+                "lctl get_param peers routes routers nis",
+                0,
+                "127.0.0.1@tcp                up ",
+            ),
+        ],
+    ),
+    (
+        "a module for routes",
+        &[
+            ("lnetctl route show", 0, ""),
+            (
+                "lnetctl route add --net tcp5 --gateway 127.0.0.2@tcp --hop -1 --priority 0",
+                0,
+                "",
+            ),
+            (
+                "lnetctl route show --net tcp5 --verbose",
+                0,
+                "net: tcp5\n      gateway: 127.0.0.2@tcp\n      hop: -1\n      priority: 0\n",
+            ),
+            (
+                "lctl route_list",
+                0,
+                "tcp5 hops 4294967295 gw                    127.0.0.2@tcp ",
+            ),
+            (
+                "lnetctl route del --net tcp5 --gateway 127.0.0.2@tcp",
+                0,
+                "",
+            ),
+            ("lnetctl route show", 0, ""),
+        ],
+    ),
+    (
+        "the start scripts of clouds and of configuration management",
+        &[
+            ("lnetctl lnet configure", 0, ""),
+            ("lctl network up", 0, ""),
+            (
+                "lnetctl net show --net tcp",
+                0,
+                "nid: 127.0.0.1@tcp\n            status: up\n",
+            ),
+            ("lnetctl set discovery 0", 0, ""),
+            ("lnetctl global show", 0, "    discovery: 0\n"),
+            ("lnetctl import node.yaml", 0, ""),
+            ("lnetctl export --backup", 0, "net type: tcp\n"),
+        ],
+    ),
+    (
+        "an init script",
+        &[
+            ("lctl network up", 0, ""),
+            ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
+            ("lctl network down", 0, ""),
+            ("lctl list_nids", 0, ""),
+            ("lnetctl lnet unconfigure", 0, ""),
+            ("lctl network up", 0, ""),
+            ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
+        ],
+    ),
+    (
+        "a collector of counters",
+        &[
+            ("lnetctl peer add --prim_nid 127.0.0.2@tcp", 0, ""),
+            (
+                "lctl get_param -n peers nis buffers",
+                0,
+                "pages count credits     min\n",
+            ),
+            ("lnetctl stats show", 0, "statistics:\n    msgs_alloc: "),
+            ("lnetctl net show -v 3", 0, "health value: 1000\n"),
+            ("lnetctl peer show -v 3", 0, "primary nid: 127.0.0.2@tcp\n"),
+        ],
+    ),
+];
+
 #[test]
 fn t_k16_the_commands_of_tools_that_people_have_are_carried_out() {
-    let tools: [(&str, &[(&str, i32, &str)]); 5] = [
-        (
-            "a collector of support data",
-            &[
-                ("lctl device_list", 0, ""),
-                ("lctl debug_kernel", 95, ""),
-                ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
-                ("lctl route_list", 0, ""),
-                (
-                    "lnetctl net show -v",
-                    0,
-                    "nid: 127.0.0.1@tcp\n            status: up\n            interfaces:\n                  0: lo\n",
-                ),
-                (
-                    "lctl get_param version health_check debug",
-                    2,
-                    "\nhealth_check=healthy\n",
-                ),
-                (
-                    "lctl get_param peers routes routers nis",
-                    0,
-                    "127.0.0.1@tcp                up ",
-                ),
-            ],
-        ),
-        (
-            "a module for routes",
-            &[
-                ("lnetctl route show", 0, ""),
-                (
-                    "lnetctl route add --net tcp5 --gateway 127.0.0.2@tcp --hop -1 --priority 0",
-                    0,
-                    "",
-                ),
-                (
-                    "lnetctl route show --net tcp5 --verbose",
-                    0,
-                    "net: tcp5\n      gateway: 127.0.0.2@tcp\n      hop: -1\n      priority: 0\n",
-                ),
-                (
-                    "lctl route_list",
-                    0,
-                    "tcp5 hops 4294967295 gw                    127.0.0.2@tcp ",
-                ),
-                (
-                    "lnetctl route del --net tcp5 --gateway 127.0.0.2@tcp",
-                    0,
-                    "",
-                ),
-                ("lnetctl route show", 0, ""),
-            ],
-        ),
-        (
-            "the start scripts of clouds and of configuration management",
-            &[
-                ("lnetctl lnet configure", 0, ""),
-                ("lctl network up", 0, ""),
-                (
-                    "lnetctl net show --net tcp",
-                    0,
-                    "nid: 127.0.0.1@tcp\n            status: up\n",
-                ),
-                ("lnetctl set discovery 0", 0, ""),
-                ("lnetctl global show", 0, "    discovery: 0\n"),
-                ("lnetctl import node.yaml", 0, ""),
-                ("lnetctl export --backup", 0, "net type: tcp\n"),
-            ],
-        ),
-        (
-            "an init script",
-            &[
-                ("lctl network up", 0, ""),
-                ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
-                ("lctl network down", 0, ""),
-                ("lctl list_nids", 0, ""),
-                ("lnetctl lnet unconfigure", 0, ""),
-                ("lctl network up", 0, ""),
-                ("lctl list_nids", 0, "127.0.0.1@tcp\n"),
-            ],
-        ),
-        (
-            "a collector of counters",
-            &[
-                ("lnetctl peer add --prim_nid 127.0.0.2@tcp", 0, ""),
-                (
-                    "lctl get_param -n peers nis buffers",
-                    0,
-                    "pages count credits     min\n",
-                ),
-                ("lnetctl stats show", 0, "statistics:\n    msgs_alloc: "),
-                ("lnetctl net show -v 3", 0, "health value: 1000\n"),
-                ("lnetctl peer show -v 3", 0, "primary nid: 127.0.0.2@tcp\n"),
-            ],
-        ),
-    ];
-    for (tool, lines) in tools {
+    for (tool, lines) in TOOLS {
         let bed = Bed::new();
         for (line, code, part) in lines {
             let ended = bed.run(line);
-            // A command without a part says nothing.
             let says = match part.is_empty() {
                 true => ended.out.is_empty(),
                 false => ended.out.contains(part),

@@ -203,3 +203,23 @@ pub(crate) fn expect(kind: &str, world: World) {
         "{kind}: {first:?}"
     );
 }
+
+/// The arguments of a check against servers at this port.
+pub(crate) fn words<'a>(
+    port: &'a str,
+    state: &'a str,
+    timeout: &'a str,
+    more: &[&'a str],
+) -> Vec<&'a str> {
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        port,
+        "--timeout",
+        timeout,
+        "--state",
+        state,
+    ];
+    [&words[..], more].concat()
+}

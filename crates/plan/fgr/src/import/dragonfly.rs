@@ -26,6 +26,76 @@ struct Attached {
     switches: Vec<(u32, u32)>,
 }
 
+impl Attached {
+    /// Adds the port of a line.
+    fn port(
+        &mut self,
+        line: u32,
+        [node, switch]: [&str; 2],
+        (group, place): (u32, u32),
+        problems: &mut Problems,
+    ) {
+        let twice = self.switches.iter().find(|(known, _)| *known == place);
+        let (field, value, wanted) = match (self.group == group, twice) {
+            (false, _) => {
+                let first = self.switches.first().map_or(0, |(_, line)| *line);
+                ("switch", switch, format!("in the group of line {first}"))
+            }
+            (true, Some((_, first))) => ("node", node, format!("new: it is at line {first}")),
+            (true, None) if self.switches.len() == PORTS_MAX => {
+                ("node", node, format!("on at most {PORTS_MAX} switches"))
+            }
+            (true, None) => return self.switches.push((place, line)),
+        };
+        problems.value(line, field, value, &wanted);
+    }
+}
+
+/// What the lines so far say.
+#[derive(Default)]
+struct Reading<'t> {
+    known: BTreeMap<&'t str, usize>,
+    groups: BTreeMap<&'t str, u32>,
+    switches: BTreeMap<(u32, &'t str), u32>,
+    /// The number of switches of each group.
+    in_group: Vec<u32>,
+    nodes: Vec<Attached>,
+}
+
+impl<'t> Reading<'t> {
+    fn line(&mut self, line: u32, fields: &'t [String], problems: &mut Problems) {
+        let (node, switch) = (&fields[0], &fields[fields.len() - 1]);
+        let group = match fields {
+            [_, group, _] => Some(group.as_str()),
+            _ => cabinet(switch),
+        };
+        let Some(group) = group.filter(|group| !group.is_empty()) else {
+            return problems.value(line, "switch", switch, "a name such as x1000c0r7");
+        };
+        if node.is_empty() || switch.is_empty() {
+            return problems.add(line, Reason::Missing("a node or its switch".to_owned()));
+        }
+        // There are no more groups or switches than lines.
+        let next = self.in_group.len() as u32;
+        let group = *self.groups.entry(group).or_insert(next);
+        if group == next {
+            self.in_group.push(0);
+        }
+        let count = &mut self.in_group[group as usize];
+        let place = *self.switches.entry((group, switch)).or_insert(*count);
+        *count = (*count).max(place + 1);
+        let index = *self.known.entry(node).or_insert(self.nodes.len());
+        if index == self.nodes.len() {
+            self.nodes.push(Attached {
+                name: node.clone(),
+                group,
+                switches: Vec::new(),
+            });
+        }
+        self.nodes[index].port(line, [node, switch], (group, place), problems);
+    }
+}
+
 /// Reads a CSV table with the header `node,group,switch`, or `node,switch`. In the second form the
 /// name of a switch begins with the name of its cabinet, and the cabinet is the group. Groups and
 /// switches are numbered in the order in which they first appear. A node with several ports has a line
@@ -38,68 +108,13 @@ struct Attached {
 pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, InputError> {
     let mut problems = Problems::new(file);
     let table = Table::read(&mut problems, text, &["node,group,switch", "node,switch"]);
-    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut groups: BTreeMap<&str, u32> = BTreeMap::new();
-    let mut switches: BTreeMap<(u32, &str), u32> = BTreeMap::new();
-    let mut in_group: Vec<u32> = Vec::new();
-    let mut nodes: Vec<Attached> = Vec::new();
+    let mut read = Reading::default();
     for (line, fields) in &table.rows {
-        let (node, switch) = (&fields[0], &fields[fields.len() - 1]);
-        let group = match &fields[..] {
-            [_, group, _] => Some(group.as_str()),
-            _ => cabinet(switch),
-        };
-        let Some(group) = group.filter(|group| !group.is_empty()) else {
-            problems.value(*line, "switch", switch, "a name such as x1000c0r7");
-            continue;
-        };
-        if node.is_empty() || switch.is_empty() {
-            problems.add(*line, Reason::Missing("a node or its switch".to_owned()));
-            continue;
-        }
-        // There are no more groups or switches than lines.
-        let next = in_group.len() as u32;
-        let group = *groups.entry(group).or_insert(next);
-        if group == next {
-            in_group.push(0);
-        }
-        let count = &mut in_group[group as usize];
-        let place = *switches.entry((group, switch)).or_insert(*count);
-        *count = (*count).max(place + 1);
-        let index = *known.entry(node).or_insert(nodes.len());
-        if index == nodes.len() {
-            nodes.push(Attached {
-                name: node.clone(),
-                group,
-                switches: Vec::new(),
-            });
-        }
-        let attached = &mut nodes[index];
-        let twice = attached.switches.iter().find(|(known, _)| *known == place);
-        match (attached.group == group, twice) {
-            (false, _) => {
-                let first = attached.switches.first().map_or(0, |(_, line)| *line);
-                problems.value(
-                    *line,
-                    "switch",
-                    switch,
-                    &format!("in the group of line {first}"),
-                );
-            }
-            (true, Some((_, first))) => {
-                problems.value(*line, "node", node, &format!("new: it is at line {first}"));
-            }
-            (true, None) if attached.switches.len() == PORTS_MAX => {
-                problems.value(
-                    *line,
-                    "node",
-                    node,
-                    &format!("on at most {PORTS_MAX} switches"),
-                );
-            }
-            (true, None) => attached.switches.push((place, *line)),
-        }
+        read.line(*line, fields, &mut problems);
     }
+    let Reading {
+        in_group, nodes, ..
+    } = read;
     let narrow = |count: usize| u16::try_from(count).ok();
     let most = in_group.iter().max().copied().unwrap_or(0);
     let (Some(groups), Some(switches)) = (narrow(in_group.len()), narrow(most as usize)) else {
@@ -112,29 +127,36 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
     }
     let ports = usual_ports(&nodes);
     let (nodes, warnings) = places(nodes, ports, switches);
-    let links_per_pair = assumed.links_per_pair;
-    let mut assumptions = vec![
-        format!("each link has {} GB/s", assumed.capacity),
-        format!("each two groups have {links_per_pair} links between them"),
-        "the switches of a group are linked each with each".to_owned(),
-    ];
-    if ports > 1 {
-        assumptions.push(format!("each node uses its {ports} ports equally"));
-    }
     problems.into_result(Shape {
         fabric: ShapeFabric::Dragonfly {
             groups,
             switches,
             ports,
-            links_per_pair,
+            links_per_pair: assumed.links_per_pair,
             local: assumed.capacity,
             global: assumed.capacity,
         },
         nodes: ShapeNode::numbered(nodes),
-        assumptions,
+        assumptions: assumptions(assumed, ports),
         warnings,
         skipped: Vec::new(),
     })
+}
+
+/// What a list of nodes does not say.
+fn assumptions(assumed: Assumed, ports: u16) -> Vec<String> {
+    let mut assumptions = vec![
+        format!("each link has {} GB/s", assumed.capacity),
+        format!(
+            "each two groups have {} links between them",
+            assumed.links_per_pair
+        ),
+        "the switches of a group are linked each with each".to_owned(),
+    ];
+    if ports > 1 {
+        assumptions.push(format!("each node uses its {ports} ports equally"));
+    }
+    assumptions
 }
 
 /// The number of ports that most nodes have; of equal numbers the largest.
