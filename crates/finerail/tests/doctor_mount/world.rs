@@ -1,5 +1,7 @@
 //! A file system with a planted trouble, and the check of it.
 
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::TcpListener;
