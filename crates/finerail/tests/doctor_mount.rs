@@ -10,6 +10,8 @@
 
 mod common;
 
+#[path = "doctor_mount/innocent.rs"]
+mod innocent;
 #[path = "doctor_mount/world.rs"]
 mod world;
 
@@ -28,7 +30,7 @@ use common::lustre::{LustreNode, log_of, nid};
 use common::process::{Ended, Process, on_a_terminal, run};
 use common::site::{Site, yaml};
 use common::{eventually, finerail};
-use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect, words};
+use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect};
 
 #[test]
 fn healthy_site_has_no_finding() {
@@ -56,6 +58,68 @@ fn healthy_site_has_no_finding() {
             "{text}"
         );
     }
+}
+
+/// A machine of these tests has no RDMA device under the address 127.0.0.1. One that has devices elsewhere may lack the
+/// libraries; one with a kernel's node is not disturbed.
+#[test]
+fn what_is_only_on_an_o2ib_net_is_not_said_to_mount_without_a_device_there() {
+    let is_spared = std::path::Path::new("/sys/module/ko2iblnd").exists();
+    let named = |ended: &Ended, kind: &str| {
+        let text = &ended.out;
+        let first: Vec<&str> = text.lines().take(3).collect();
+        let kind = if is_spared { "not-examined" } else { kind };
+        assert!(first[0].contains(&format!("[{kind}]")), "{text}");
+        assert!(
+            first[1].contains("RDMA") || first[1].contains("ko2iblnd"),
+            "{text}"
+        );
+        assert!(!first[0].contains("no interface"), "{text}");
+    };
+    let mgs = World::with(|w| w.source = "127.0.0.2@o2ib:/fs1".to_owned());
+    named(&mgs.run("o2ib").expect_code(1), "mgs-no-device");
+    let mdt: &[(&str, &[&[&str]])] = &[(MDT0, &[&["127.0.0.2@o2ib"]]), (OST0, &[&[OSS]])];
+    let ended = World::log_is(mdt).run("o2ib").expect_code(1);
+    named(&ended, "target-no-device");
+    assert!(
+        !ended.out.contains("this machine can mount it"),
+        "{}",
+        ended.out
+    );
+    let ost: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&["127.0.0.3@o2ib"]])];
+    named(
+        &World::log_is(ost).run("o2ib").expect_code(1),
+        "target-no-device",
+    );
+    // Also from an address that was chosen.
+    let chosen = |w: &mut World| {
+        w.source = "127.0.0.2@o2ib:/fs1".to_owned();
+        w.more = vec!["--source-address", "127.0.0.1"];
+    };
+    let ended = World::with(chosen).run("o2ib").expect_code(1);
+    assert!(
+        ended.out.contains("RDMA") && !ended.out.contains("no interface"),
+        "{}",
+        ended.out
+    );
+    // A server that has an address there beside the one that answers is none the worse.
+    let both: &[(&str, &[&[&str]])] = &[(MDT0, &[&[MGS]]), (OST0, &[&[OSS, "127.0.0.3@o2ib"]])];
+    World::log_is(both).run("o2ib").expect_code(0);
+}
+
+#[test]
+fn what_is_only_on_a_net_of_another_kind_is_not_examined() {
+    let log: &[(&str, &[&[&str]])] = &[(MDT0, &[&["15@gni"]]), (OST0, &[&[OSS]])];
+    let ended = World::log_is(log).run("gni").expect_code(1);
+    let first = "fs1: whether this machine can mount it is not known yet: fs1-MDT0000 is on a net on which this check";
+    assert!(ended.out.starts_with(first), "{}", ended.out);
+    assert!(
+        ended.out.contains("seen: 15@gni: only tcp and o2ib nets"),
+        "{}",
+        ended.out
+    );
+    let mgs = World::with(|w| w.source = "15@gni:/fs1".to_owned());
+    expect("not-examined", mgs);
 }
 
 #[test]
@@ -194,30 +258,6 @@ fn an_mgs_that_goes_silent_behind_its_connect_is_called_late() {
             expect("mgs-late", world);
         },
     );
-}
-
-#[test]
-fn table_that_does_not_come_is_no_finding() {
-    let mut world = World::mgs_does(opc::MGS_CONFIG_READ, Trouble::Silence);
-    (world.timeout, world.more) = (SHORT, Vec::new());
-    world.run("no table").expect_code(0);
-}
-
-#[test]
-fn targets_that_are_switched_off_are_not_said_to_serve() {
-    let world = World::with(|world| {
-        world.log.marker(1, OST1, "off");
-        world
-            .log
-            .command(0xc_f00f, 0, &["fs1-OST0001-osc", "osc.active=0"]);
-        world.log.marker(2, OST1, "off");
-        // An empty rule needs no keys.
-        world.rules.command(0xc_e016, 0, &["fs1", ""]);
-    });
-    let ended = world.run("switched off").expect_code(0);
-    let text = "all 2 targets serve; 1 more are switched off";
-    assert!(ended.out.contains(text), "{}", ended.out);
-    assert!(ended.out.contains("serves, Lustre 2.17.0"), "{}", ended.out);
 }
 
 #[test]
@@ -489,6 +529,20 @@ fn lnet_conf_has_the_interface_that_leads_there() {
 }
 
 /// Returns the check with this state folder and timeout.
+fn words<'a>(port: &'a str, state: &'a str, timeout: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
+        port,
+        "--timeout",
+        timeout,
+        "--state",
+        state,
+    ];
+    [&words[..], more].concat()
+}
+
 /// The file system behind a router.
 const FAR: &str = "127.0.0.7@tcp1:/fs1";
 
@@ -628,6 +682,19 @@ fn two_thousand_targets_are_asked_few_at_a_time_and_a_terminal_shows_how_far() {
     }
     let most = most.load(Ordering::SeqCst);
     assert!((2..=4).contains(&most), "{most} at a time");
+}
+
+#[test]
+fn check_does_not_speak_from_the_address_of_a_node_of_this_machine() {
+    let site = Site::new();
+    let own = LustreNode::start(site.port, &["127.0.0.1@tcp"], Vec::new());
+    let (port, state) = (site.port.to_string(), site.path("state"));
+    let state = state.to_str().unwrap();
+    let source = format!("{MGS}:/fs1");
+    run(finerail(words(&port, state, AMPLE, &[&source])))
+        .expect_code(2)
+        .expect_error("would look like its restart");
+    drop(own);
 }
 
 #[test]

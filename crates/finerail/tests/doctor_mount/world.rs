@@ -1,7 +1,5 @@
 //! A file system with a planted trouble, and the check of it.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::TcpListener;
@@ -204,24 +202,4 @@ pub(crate) fn expect(kind: &str, world: World) {
         first[2].starts_with("to do: ") && first[2].len() > 7,
         "{kind}: {first:?}"
     );
-}
-
-/// The arguments of a check against servers at this port.
-pub(crate) fn words<'a>(
-    port: &'a str,
-    state: &'a str,
-    timeout: &'a str,
-    more: &[&'a str],
-) -> Vec<&'a str> {
-    let words = [
-        "doctor",
-        "mount",
-        "--port",
-        port,
-        "--timeout",
-        timeout,
-        "--state",
-        state,
-    ];
-    [&words[..], more].concat()
 }

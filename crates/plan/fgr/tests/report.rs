@@ -155,9 +155,9 @@ fn a_dragonflys_report_has_a_row_of_cool_that_keeps_its_limit() {
         let figures = &row(name).result.as_ref().unwrap().0;
         figures.write.max.max(figures.read.max)
     };
-    assert_eq!(row("cool").name, "cool, up to 2");
+    assert_eq!(row("cool").name, "cool, up to 3");
     assert!(
-        heat("cool") <= 2.0 && heat("cool") <= heat("balanced by cost"),
+        heat("cool") <= 3.0 && heat("cool") <= heat("balanced by cost"),
         "{}",
         heat("cool")
     );

@@ -170,7 +170,7 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
 }
 
 /// The limit of `cool` in a comparison: the cooler direction of the strict rule; in a dragonfly, where
-/// few paths share most links, half of the hottest link of `balanced`. The lowest limit that can be
+/// few paths share most links, three quarters of the hottest link of `balanced`. The lowest limit that can be
 /// reached takes too long to find.
 fn cool_limit(machine: &Machine, rows: &[Comparison]) -> Option<u32> {
     let figures = |name: &str| {
@@ -181,7 +181,7 @@ fn cool_limit(machine: &Machine, rows: &[Comparison]) -> Option<u32> {
         (Some(strict), _) => strict.write.max.min(strict.read.max),
         (None, Fabric::Dragonfly(..)) => {
             let balanced = figures("balanced by cost")?;
-            (balanced.write.max.max(balanced.read.max) / 2.0).ceil()
+            (balanced.write.max.max(balanced.read.max) * 0.75).ceil()
         }
         _ => return None,
     };
