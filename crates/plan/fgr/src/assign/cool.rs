@@ -6,14 +6,14 @@
 //!                                                    a ──c──▶ b    b ──c'──▶ a
 //! ```
 //!
-//! The search starts from the cheapest assignment with equal loads. It exchanges two clients of
+//! The search starts from the cheapest assignment with equal loads (`balanced`). It exchanges two clients of
 //! different routers of one net, the cheapest pair first, if one of them leaves a link that is too
 //! hot and neither makes another link too hot. Exchanges keep the loads equal. If no pair is left,
 //! the limit of the link cannot be reached by exchanges. Without a given limit the search lowers
 //! the limits step by step until it cannot reach one.
 
 use crate::assign::Context;
-use crate::assign::optimal::{self, balanced_shares, plan};
+use crate::assign::optimal::{self, balanced_and_cool, plan};
 use crate::costs::columns;
 use crate::evaluate::Traffic;
 use crate::plan::{Plan, PlanError, PlanWarning};
@@ -47,7 +47,7 @@ type Limits = [f64; 2];
 pub(super) fn cool(context: &Context<'_>, limits: [u32; 2]) -> Result<Plan, PlanError> {
     let [write, read] = limits;
     let policy = Policy::Cool { write, read };
-    let own = balanced_shares(context, Metric::Cost, policy)?;
+    let own = balanced_and_cool(context, Metric::Cost, policy)?;
     let mut shares = shares(context, own, Metric::Cost);
     let mut state = State::new(context, &shares, i64::MAX);
     let start = (shares.clone(), state.loads.clone());

@@ -28,18 +28,28 @@ pub(super) struct Share {
 /// loads of a net's routers differ by at most one client, unless some of them also serve other nets.
 pub(super) fn balanced(context: &Context<'_>, by: Metric) -> Result<Plan, PlanError> {
     let policy = Policy::Balanced { by };
-    let mut shares = balanced_shares(context, by, policy)?;
+    let shares = balanced_and_cool(context, by, policy)?;
+    Ok(plan(context, &shares, by, policy))
+}
+
+/// Returns the balanced assignment of each set of nets, in a dragonfly with links as cool as its total distance allows.
+pub(super) fn balanced_and_cool(
+    context: &Context<'_>,
+    by: Metric,
+    policy: Policy,
+) -> Result<Vec<Share>, PlanError> {
+    let shares = balanced_shares(context, by, policy)?;
     let pairs = |share: &Share| context.sites.len() * context.usable[share.nets[0]].len();
     let is_small = shares.iter().map(pairs).sum::<usize>() <= COOL_PAIRS;
     if is_small && matches!(context.machine.fabric, Fabric::Dragonfly(..)) {
-        shares = cool_ties(context, shares, by);
+        return Ok(cool_ties(context, shares, by));
     }
-    Ok(plan(context, &shares, by, policy))
+    Ok(shares)
 }
 
 /// Returns the balanced assignment of each set of nets. Nets of one group start from the rents of
 /// the previous nets of the group.
-pub(super) fn balanced_shares(
+fn balanced_shares(
     context: &Context<'_>,
     by: Metric,
     policy: Policy,

@@ -10,7 +10,7 @@ use crate::metrics::{
     LeafCrossing, NearestModule, RandomLosses, Region, Successor, leaf_crossing, nearest_module,
     random_losses, regions, successors,
 };
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanWarning};
 use crate::policy::{Cut, Metric, Options, Policy, TieRule};
 use crate::serves::{Area, areas};
 use crate::topology::Fabric;
@@ -152,9 +152,22 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
         .collect();
     if let Some(limit) = cool_limit(machine, &rows) {
         let (write, read) = (limit, limit);
-        rows.push(row(
-            &format!("cool, up to {limit}"),
-            Policy::Cool { write, read },
+        let policy = Policy::Cool { write, read };
+        let other = assign(machine, policy, options).map_err(|error| error.to_string());
+        let is_hot = |plan: &Plan| {
+            let mut warnings = plan.warnings.iter();
+            warnings.any(|warning| matches!(warning, PlanWarning::Hot { .. }))
+        };
+        let name = match other.as_ref().is_ok_and(is_hot) {
+            true => "cool, as far as exchanges reach".to_owned(),
+            false => format!("cool, up to {limit}"),
+        };
+        rows.push(comparison(
+            machine,
+            &name,
+            other.as_ref(),
+            job,
+            policy == plan.policy,
         ));
     }
     if let Some(&sided @ Policy::Sided { side, .. }) = Policy::front(machine).last() {
@@ -170,7 +183,7 @@ fn compare(machine: &Machine, plan: &Plan, options: &Options, job: usize) -> Vec
 }
 
 /// The limit of `cool` in a comparison: the cooler direction of the strict rule; in a dragonfly, where
-/// few paths share most links, three quarters of the hottest link of `balanced`. The lowest limit that can be
+/// few paths share most links, half of the hottest link of `balanced`. The lowest limit that can be
 /// reached takes too long to find.
 fn cool_limit(machine: &Machine, rows: &[Comparison]) -> Option<u32> {
     let figures = |name: &str| {
@@ -181,7 +194,7 @@ fn cool_limit(machine: &Machine, rows: &[Comparison]) -> Option<u32> {
         (Some(strict), _) => strict.write.max.min(strict.read.max),
         (None, Fabric::Dragonfly(..)) => {
             let balanced = figures("balanced by cost")?;
-            (balanced.write.max.max(balanced.read.max) * 0.75).ceil()
+            (balanced.write.max.max(balanced.read.max) / 2.0).ceil()
         }
         _ => return None,
     };
