@@ -132,7 +132,7 @@ impl Board {
     pub(super) fn new(by: By) -> Self {
         Self {
             by,
-            table: Summary::new(&[by]),
+            table: Summary::coarse(&[by]),
             views: Default::default(),
         }
     }

@@ -100,6 +100,7 @@ pub(crate) enum Format {
     Release,
     Names(&'static [(u32, &'static str)]),
     Flags(&'static [(u64, &'static str)]),
+    ObjectFlags,
 }
 
 /// A field of a message: its place, its bytes, and a value that prints.
@@ -173,6 +174,7 @@ impl fmt::Display for Field<'_> {
             (Format::Release, Some(number)) => write!(f, "{}", Release(number as u32)),
             (Format::Names(names), Some(number)) => print_name(f, names, number),
             (Format::Flags(names), Some(number)) => print_flags(f, names, number),
+            (Format::ObjectFlags, Some(number)) => print_object_flags(f, number),
         }
     }
 }
@@ -212,13 +214,28 @@ fn print_name(f: &mut fmt::Formatter<'_>, names: &[(u32, &str)], number: u64) ->
 }
 
 fn print_flags(f: &mut fmt::Formatter<'_>, names: &[(u64, &str)], number: u64) -> fmt::Result {
+    let set = names.iter().filter(|(flag, _)| number & flag != 0);
+    print_names(f, number, set)
+}
+
+/// Prints the flags of an object, of which some bits are the number of a checksum.
+fn print_object_flags(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
+    let (mask, checksums) = names::OBDO_CHECKSUMS;
+    let checksum = checksums.iter().filter(|(kind, _)| number & mask == *kind);
+    let set = names::OBDO_FLAGS.iter().filter(|(flag, _)| number & flag != 0);
+    print_names(f, number, checksum.chain(set))
+}
+
+fn print_names<'n>(
+    f: &mut fmt::Formatter<'_>,
+    number: u64,
+    names: impl Iterator<Item = &'n (u64, &'n str)>,
+) -> fmt::Result {
     write!(f, "{number:#x}")?;
     let mut separator = ' ';
-    for (flag, name) in names {
-        if number & flag != 0 {
-            write!(f, "{separator}{name}")?;
-            separator = '|';
-        }
+    for (_, name) in names {
+        write!(f, "{separator}{name}")?;
+        separator = '|';
     }
     Ok(())
 }
@@ -306,5 +323,31 @@ impl Layout {
             Tail::Text => {}
         }
         len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct ObjectFlags(u64);
+
+    impl fmt::Display for ObjectFlags {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            print_object_flags(f, self.0)
+        }
+    }
+
+    #[test]
+    fn the_checksum_of_an_object_is_a_number_among_flags() {
+        for (number, shown) in [
+            (0, "0x0"),
+            (0x40_4000, "0x404000 crc32c|short_io"),
+            (0x5000, "0x5000 t10ip512"),
+            (0x8800, "0x8800 t10crc4k|srvlock"),
+            (0x3000, "0x3000"),
+        ] {
+            assert_eq!(ObjectFlags(number).to_string(), shown);
+        }
     }
 }

@@ -178,15 +178,26 @@ pub(crate) const OBDO_VALID: &[(u64, &str)] = &[
     (1 << 56, "projid"),
 ];
 
-/// Flags of an object.
+/// The bits of an object's flags that are the number of a checksum, and the checksums.
+pub(crate) const OBDO_CHECKSUMS: (u64, &[(u64, &str)]) = (
+    0xF000,
+    &[
+        (0x1000, "crc32"),
+        (0x2000, "adler"),
+        (0x4000, "crc32c"),
+        (0x5000, "t10ip512"),
+        (0x6000, "t10ip4k"),
+        (0x7000, "t10crc512"),
+        (0x8000, "t10crc4k"),
+    ],
+);
+
+/// Flags of an object, beside [`OBDO_CHECKSUMS`].
 pub(crate) const OBDO_FLAGS: &[(u64, &str)] = &[
     (0x80, "over_project"),
     (0x100, "over_user"),
     (0x200, "over_group"),
     (0x800, "srvlock"),
-    (0x1000, "crc32"),
-    (0x2000, "adler"),
-    (0x4000, "crc32c"),
     (0x20000, "shrink_grant"),
     (0x80000, "recoverable_resend"),
     (0x200000, "flush"),

@@ -22,7 +22,7 @@ pub(crate) static OST_BODY: Layout = Layout {
         s("mode", 84, 4, Octal),
         u("uid", 88, 4, Dec),
         u("gid", 92, 4, Dec),
-        s("flags", 96, 4, Flags(names::OBDO_FLAGS)),
+        s("flags", 96, 4, ObjectFlags),
         s("nlink", 100, 4, Hex),
         s("parent_oid", 104, 4, Hex),
         s("misc", 108, 4, Hex),
