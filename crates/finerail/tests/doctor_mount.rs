@@ -10,6 +10,8 @@
 
 mod common;
 
+#[path = "doctor_mount/conf.rs"]
+mod conf;
 #[path = "doctor_mount/innocent.rs"]
 mod innocent;
 #[path = "doctor_mount/world.rs"]
@@ -508,24 +510,6 @@ fn document_for_programs_and_saved_list_have_every_target() {
     assert_eq!(saved["mgs"][0][0], MGS);
     assert_eq!(saved["targets"][OST0]["failover"][0][0], SPARE);
     drop(nodes);
-}
-
-#[test]
-fn lnet_conf_has_the_interface_that_leads_there() {
-    if !testkit::require("ip") {
-        return;
-    }
-    let world = World::with(|world| world.more = vec!["--lnet-conf"]);
-    let ended = world.run("lnet.conf").expect_code(0);
-    assert!(
-        ended.err.contains("this machine can mount it"),
-        "{}",
-        ended.err
-    );
-    let config = lnet_config::parse(&ended.out).unwrap();
-    assert_eq!(config.nets.len(), 1, "{}", ended.out);
-    assert_eq!(config.nets[0].nis[0].interfaces, ["lo"]);
-    assert!(ended.out.contains("accept_port="), "{}", ended.out);
 }
 
 /// Returns the check with this state folder and timeout.
