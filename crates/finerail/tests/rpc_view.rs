@@ -217,6 +217,12 @@ fn explain_takes_the_saved_targets() {
     assert_eq!(json["rows"][3]["path"]["gateway"], "127.0.0.6@tcp");
     let both = explain(&["--to", "127.0.0.2@tcp"]);
     both.expect_code(2);
+    let bridge = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 172.17.0.1@tcp\n    interfaces:\n      0: docker0\n";
+    let bridge = site.write("bridge.yaml", bridge);
+    let mut command = finerail(["explain", "--config"]);
+    command.arg(&bridge).arg("--targets").arg(&saved);
+    let text = run(command).expect_code(1).out;
+    assert_eq!(text.matches("[virtual-interface]").count(), 1, "{text}");
     let wrong = site.write("wrong.json", "[]");
     let mut command = finerail(["explain", "--config"]);
     command.arg(&own).arg("--targets").arg(wrong);

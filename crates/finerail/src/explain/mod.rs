@@ -167,7 +167,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let changes = args.changes.read(node.state.config.globals.profile)?;
     if let Some(path) = &args.targets {
         question.sends = 1;
-        return explain_targets(args, &node, path, &question, &changes);
+        return explain_targets(args, &texts, &node, (path, &question, &changes));
     }
     let explanation = explain(&node, &question)?;
     let difference = match changes.as_slice() {
@@ -176,7 +176,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     let last = difference.as_ref().map_or(&explanation, |d| &d.after);
     let back = ExplainArgs::way_back(&texts.peer, (&node, &settings), last, &question)?;
-    let places = places::findings(&texts, last, question.to)?;
+    let places = places::findings(&texts, last.answer.path.as_ref(), question.to)?;
     let report = Report {
         explanation: &explanation,
         difference: difference.as_ref(),
@@ -196,12 +196,12 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 /// Explains the paths to the targets in a file.
 fn explain_targets(
     args: &ExplainArgs,
+    texts: &Texts,
     node: &Node,
-    path: &Path,
-    question: &Question,
-    changes: &[Change],
+    (path, question, changes): (&Path, &Question, &[Change]),
 ) -> anyhow::Result<ExitCode> {
-    let ways = targets::ways(node, &read_targets(path)?, question, changes)?;
+    let mut ways = targets::ways(node, &read_targets(path)?, question, changes)?;
+    ways.look(texts)?;
     let text = match args.json {
         true => serde_json::to_string_pretty(&ways)? + "\n",
         false => ways.to_text(),

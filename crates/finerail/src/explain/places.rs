@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lnet_explain::Explanation;
+use lnet_explain::Path;
 use lnet_site::lint::{Finding, Input, PlacedFinding, lint_places, settings};
 use lnet_site::{SiteFile, gather};
 use lnet_types::{Net, Nid};
@@ -15,7 +15,11 @@ const AHEAD: &str = "the destination";
 
 /// Returns the findings about the NIs of this node and of the peer on the nets of a path. The state of a running node has
 /// no text and no findings.
-pub(super) fn findings(texts: &Texts, one: &Explanation, to: Nid) -> anyhow::Result<Vec<Finding>> {
+pub(super) fn findings(
+    texts: &Texts,
+    path: Option<&Path>,
+    to: Nid,
+) -> anyhow::Result<Vec<Finding>> {
     let Some(own) = whole(&texts.own) else {
         return Ok(Vec::new());
     };
@@ -33,7 +37,6 @@ pub(super) fn findings(texts: &Texts, one: &Explanation, to: Nid) -> anyhow::Res
         port: None,
     });
     let mut inputs: Vec<Input<'_>> = [own].into_iter().chain(peer).collect();
-    let path = one.answer.path.as_ref();
     let nid = |text: &String| text.parse::<Nid>().ok();
     let hops = path.map(|path| [path.gateway.as_ref().and_then(nid), nid(&path.destination)]);
     let mut ahead: BTreeSet<Nid> = hops.into_iter().flatten().flatten().chain([to]).collect();

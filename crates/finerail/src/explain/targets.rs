@@ -1,17 +1,28 @@
 //! `finerail explain --targets`: the path to every node of a file system's targets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_explain::{Change, Node, Question, explain, what_if};
 use lnet_site::SavedTargets;
+use lnet_site::lint::Finding;
 use lnet_types::Nid;
 use serde::Serialize;
+
+use super::{Texts, places};
+
+/// The most paths at whose ends findings are looked for.
+const LOOKED_AT: usize = 256;
+
+/// The most findings that the text has.
+const TOLD: usize = 10;
 
 /// How messages go to the targets of a file system.
 #[derive(Serialize)]
 pub(super) struct Ways {
     fs: String,
     rows: Vec<Way>,
+    /// What the lints find at the ends of the paths.
+    places: Vec<Finding>,
 }
 
 /// How messages go to one node of a target.
@@ -61,7 +72,8 @@ pub(super) fn ways(
         }
     }
     let fs = saved.fs.clone();
-    Ok(Ways { fs, rows })
+    let places = Vec::new();
+    Ok(Ways { fs, rows, places })
 }
 
 type Found = Result<lnet_explain::Path, String>;
@@ -85,7 +97,27 @@ impl Ways {
         self.rows.iter().all(|way| way.path.is_some())
     }
 
-    /// Returns a line for each node.
+    /// Looks for findings at the ends of the paths, as for one destination.
+    pub(super) fn look(&mut self, texts: &Texts) -> anyhow::Result<()> {
+        let paths = self.rows.iter().filter_map(|way| way.path.as_ref());
+        let mut known = BTreeSet::new();
+        for path in paths {
+            let Ok(to) = path.destination.parse::<Nid>() else {
+                continue;
+            };
+            if known.len() == LOOKED_AT || !known.insert((&path.source, to)) {
+                continue;
+            }
+            for finding in places::findings(texts, Some(path), to)? {
+                if !self.places.contains(&finding) {
+                    self.places.push(finding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a line for each node, and the findings.
     pub(super) fn to_text(&self) -> String {
         let widest = self.rows.iter().map(|way| way.target.chars().count()).max();
         let width = widest.unwrap_or(0);
@@ -105,10 +137,24 @@ impl Ways {
             text += &format!("{:<width$}  {told}\n", way.target);
         }
         let lost = self.rows.iter().filter(|way| way.path.is_none()).count();
-        text + &format!(
+        text += &format!(
             "{}: {} nodes of the MGS and the targets, {lost} without a path\n",
             self.fs,
             self.rows.len()
-        )
+        );
+        for one in self.places.iter().take(TOLD) {
+            let Finding { severity, code, .. } = one;
+            text += &format!(
+                "{severity}[{code}] {}: {}\n  {}\n",
+                one.file, one.reason, one.fix
+            );
+        }
+        if self.places.len() > TOLD {
+            text += &format!(
+                "and {} more findings (--json has all)\n",
+                self.places.len() - TOLD
+            );
+        }
+        text
     }
 }

@@ -56,7 +56,10 @@ fn lnet_conf_names_the_interface_by_which_the_servers_are_reached_and_makes_a_no
     let state = site.path("state");
     let words = ["doctor", "mount", "--lnet-conf", "--timeout", AMPLE];
     let state = ["--state", state.to_str().unwrap()];
-    let ended = lab.run("client", &[&words[..], &state, &["10.1.0.2@tcp:/fs1"]].concat());
+    let ended = lab.run(
+        "client",
+        &[&words[..], &state, &["10.1.0.2@tcp:/fs1"]].concat(),
+    );
     let text = ended.expect_code(0).out;
     let config = lnet_config::parse(&text).unwrap();
     assert_eq!(config.nets.len(), 1, "{text}");

@@ -448,7 +448,8 @@ mod tests {
         let (micros, most) = (123_456, |digits: u64| 123_456 + 123_456 / digits);
         assert!((micros..=most(100)).contains(&fine.within(0.5).unwrap()));
         assert!((micros..=most(10)).contains(&coarse.within(0.5).unwrap()));
-        let buckets = |figures: &Figures| figures.times.as_ref().map_or(0, Histogram::distinct_values);
+        let buckets =
+            |figures: &Figures| figures.times.as_ref().map_or(0, Histogram::distinct_values);
         assert!(buckets(&coarse) * 5 < buckets(&fine));
     }
 

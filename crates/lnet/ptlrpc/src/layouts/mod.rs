@@ -222,7 +222,9 @@ fn print_flags(f: &mut fmt::Formatter<'_>, names: &[(u64, &str)], number: u64) -
 fn print_object_flags(f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
     let (mask, checksums) = names::OBDO_CHECKSUMS;
     let checksum = checksums.iter().filter(|(kind, _)| number & mask == *kind);
-    let set = names::OBDO_FLAGS.iter().filter(|(flag, _)| number & flag != 0);
+    let set = names::OBDO_FLAGS
+        .iter()
+        .filter(|(flag, _)| number & flag != 0);
     print_names(f, number, checksum.chain(set))
 }
 
