@@ -77,6 +77,40 @@ impl Ip2Nets {
         Ok(nets)
     }
 
+    /// The networks that the module gives a machine by these rules: as [`Ip2Nets::nets`], but a later rule that covers an
+    /// address adds its interfaces to the network.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRuleApplies`], also if there are no rules.
+    // [CONF-55]
+    pub fn nets_of_module(
+        rules: &[Self],
+        local: &[(&str, IpAddr)],
+    ) -> Result<Vec<NetConfig>, NoRuleApplies> {
+        let mut nets: Vec<NetConfig> = Vec::new();
+        for net in rules.iter().filter_map(|rule| rule.net(local)) {
+            let Some(known) = nets.iter_mut().find(|known| known.net == net.net) else {
+                nets.push(net);
+                continue;
+            };
+            for mut ni in net.nis {
+                let is_new = |name: &String| {
+                    let mut nis = known.nis.iter();
+                    nis.all(|other| !other.interfaces.contains(name))
+                };
+                ni.interfaces.retain(is_new);
+                if !ni.interfaces.is_empty() {
+                    known.nis.push(ni);
+                }
+            }
+        }
+        if nets.is_empty() {
+            return Err(NoRuleApplies);
+        }
+        Ok(nets)
+    }
+
     /// The rules that cover an address of this machine and are ignored, because an earlier rule
     /// configures their network without an interface that they name. Each is returned with the
     /// earlier rule.

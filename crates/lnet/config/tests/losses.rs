@@ -7,7 +7,7 @@
 )]
 
 use lnet_config::modprobe::{ConvertDefaults, Dialect, LeftOut, ModuleOptions, is_options};
-use lnet_config::{Ip2Nets, parse};
+use lnet_config::{Ip2Nets, NetConfig, parse};
 
 /// What a document lacks of options, and whether it has an effect.
 fn notes(source: &str) -> Vec<LeftOut> {
@@ -177,4 +177,27 @@ fn proof_without_entries_says_so() {
     let (config, _) = options.to_config(&defaults).unwrap();
     let proof = options.prove(&config, &defaults).unwrap();
     assert_eq!(proof.to_string(), "no NIs, rules or routes");
+}
+
+// [CONF-55]
+#[test]
+fn module_takes_the_interfaces_of_every_rule_that_covers_a_machine() {
+    let source =
+        "options lnet ip2nets=\"tcp(eth0) 10.77.0.1; tcp(eth1) 10.1.2.3; tcp(eth0) 10.77.0.*\"";
+    let options = ModuleOptions::parse(source, Dialect::Kernel).unwrap();
+    let (config, _) = options.to_config(&ConvertDefaults::default()).unwrap();
+    let local = [
+        ("eth0", [10, 77, 0, 1].into()),
+        ("eth1", [10, 1, 2, 3].into()),
+    ];
+    let names = |nets: Vec<NetConfig>| -> Vec<String> {
+        let nis = nets.into_iter().flat_map(|net| net.nis);
+        nis.flat_map(|ni| ni.interfaces).collect()
+    };
+    let rules = &config.ip2nets;
+    assert_eq!(names(Ip2Nets::nets(rules, &local).unwrap()), ["eth0"]);
+    let of_module = Ip2Nets::nets_of_module(rules, &local).unwrap();
+    assert_eq!(of_module.len(), 1);
+    assert_eq!(names(of_module), ["eth0", "eth1"]);
+    assert!(Ip2Nets::nets_of_module(rules, &local[..0]).is_err());
 }

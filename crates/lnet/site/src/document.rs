@@ -32,7 +32,22 @@ pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Docume
         hop: None,
         interface: Some(interface.to_owned()),
     };
-    let (config, _) = options.to_config(&defaults).ok()?;
+    // The networks are good without routes that cannot be read.
+    let without_routes = || {
+        let routes = Vec::new();
+        ModuleOptions {
+            routes,
+            ..options.clone()
+        }
+        .to_config(&defaults)
+    };
+    let converted = options.to_config(&defaults).or_else(|_| without_routes());
+    let (mut config, _) = converted.ok()?;
+    // A document takes fewer interfaces by its rules than the module does.
+    if let (true, Some(machine)) = (config.nets.is_empty(), machine) {
+        let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
+        config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();
+    }
     Some(Document::from(&config))
 }
 

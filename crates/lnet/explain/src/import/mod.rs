@@ -11,7 +11,7 @@ mod merge;
 
 use lnet_config::machine::Machine;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, is_options};
-use lnet_config::{ConfigError, Document};
+use lnet_config::{ConfigError, Document, Ip2Nets};
 use lnet_core::UsedPaths;
 use lnet_policy::Profile;
 use thiserror::Error;
@@ -126,7 +126,12 @@ fn of_options(options: &ModuleOptions, settings: &Settings) -> (Document, Vec<St
         interface: Some(first.unwrap_or("eth0").to_owned()),
     };
     match options.to_config(&defaults) {
-        Ok((config, left_out)) => {
+        Ok((mut config, left_out)) => {
+            // A document takes fewer interfaces by its rules than the module does.
+            if let (true, Some(machine)) = (config.nets.is_empty(), &settings.machine) {
+                let local: Vec<_> = machine.named_addresses().collect();
+                config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();
+            }
             // The advice is for who converts.
             let lost = left_out.into_iter().map(|one| one.text);
             (Document::from(&config), lost.collect())
@@ -149,4 +154,68 @@ fn of_options(options: &ModuleOptions, settings: &Settings) -> (Document, Vec<St
 #[must_use]
 pub fn from_document(document: &Document, settings: &Settings) -> Node {
     build::node(document, settings)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "test code")]
+mod tests {
+    use super::*;
+
+    fn imported(files: &[&str]) -> Imported {
+        let interface = |name, address| {
+            format!(
+                r#"{{"ifname":"{name}","flags":["UP","LOWER_UP"],"addr_info":[{{"local":"{address}","prefixlen":24}}]}}"#
+            )
+        };
+        let both = [
+            interface("eth0", "10.77.0.1"),
+            interface("eth1", "10.1.2.3"),
+        ];
+        let settings = Settings {
+            machine: Some(Machine::parse(&format!("[{}]", both.join(","))).unwrap()),
+            ..Settings::default()
+        };
+        let source = |text| Source {
+            name: "lnet.conf",
+            text,
+        };
+        let sources: Vec<Source<'_>> = files.iter().copied().map(source).collect();
+        import(&sources, &settings).unwrap()
+    }
+
+    fn nids(of: &Imported) -> Vec<String> {
+        let nis = of.node.state.nis.iter();
+        nis.map(|ni| ni.nid.to_string()).collect()
+    }
+
+    // [CONF-55]
+    #[test]
+    fn the_module_has_the_interfaces_of_every_rule() {
+        let rules = "options lnet ip2nets=\"tcp(eth0) 10.77.0.1; tcp(eth1) 10.1.2.3\"";
+        assert_eq!(nids(&imported(&[rules])), ["10.77.0.1@tcp", "10.1.2.3@tcp"]);
+    }
+
+    #[test]
+    fn files_of_options_are_one_set() {
+        let files = [
+            "options lnet networks=tcp(eth0)",
+            "options ksocklnd credits=512",
+        ];
+        let of = imported(&files);
+        assert_eq!(
+            (nids(&of), of.warnings.len()),
+            (vec!["10.77.0.1@tcp".to_owned()], 0)
+        );
+    }
+
+    #[test]
+    fn routes_that_cannot_be_read_leave_the_networks() {
+        let of = imported(&["options lnet networks=tcp(eth0) routes=\"lo 1 10.0.0.2@tcp\""]);
+        assert_eq!(nids(&of), ["10.77.0.1@tcp"]);
+        assert!(
+            of.warnings[0].ends_with("the routes are left out"),
+            "{:?}",
+            of.warnings
+        );
+    }
 }

@@ -275,7 +275,11 @@ fn nis<'s>(source: &'s Source<'s>) -> Vec<Ni<'s>> {
     };
     let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
     // If no rule of `ip2nets` applies, there are no nets; another lint reports the mistake.
-    let by_address = Ip2Nets::nets(&source.document.ip2nets, &local).unwrap_or_default();
+    let nets = match source.is_options {
+        true => Ip2Nets::nets_of_module,
+        false => Ip2Nets::nets,
+    };
+    let by_address = nets(&source.document.ip2nets, &local).unwrap_or_default();
     for net in &by_address {
         let mut rules = source.document.ip2nets.iter();
         let at = rules.position(|rule| rule.net == net.net).unwrap_or(0);
