@@ -54,7 +54,14 @@ fn lnet_conf_names_the_interface_by_which_the_servers_are_reached_and_makes_a_no
     let server = served(&lab, "oss", "10.1.0.2@tcp");
     let site = Site::new();
     let state = site.path("state");
-    let words = ["doctor", "mount", "--lnet-conf", "--timeout", AMPLE];
+    let words = [
+        "doctor",
+        "mount",
+        "--lnet-conf",
+        "--privileged",
+        "--timeout",
+        AMPLE,
+    ];
     let state = ["--state", state.to_str().unwrap()];
     let ended = lab.run(
         "client",
