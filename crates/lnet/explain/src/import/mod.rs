@@ -157,7 +157,6 @@ pub fn from_document(document: &Document, settings: &Settings) -> Node {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "test code")]
 mod tests {
     use super::*;
 
