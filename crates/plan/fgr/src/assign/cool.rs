@@ -344,7 +344,12 @@ impl<'a> State<'a> {
         let slot = |client: usize| usize::from(share.own.slots[client]);
         let (a, b) = (slot(one), slot(other));
         let (here, there) = (site(one), site(other));
-        if a == b {
+        let cost = |site: u32, slot: usize| {
+            i64::from(share.costs[slot * self.context.sites.len() + site as usize])
+        };
+        // An earlier exchange of the list may have moved one of the two.
+        let dearer = cost(here, b) - cost(here, a) + cost(there, a) - cost(there, b);
+        if a == b || dearer > self.dearest {
             return false;
         }
         self.carry(share, (here, a), -1.0);
