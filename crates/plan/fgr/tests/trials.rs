@@ -8,10 +8,11 @@
 
 use fgr::check::{Finding, check};
 use fgr::config::Site;
+use fgr::evaluate::bounds::by_module;
 use fgr::evaluate::{Evaluation, Gateways};
 use fgr::job::{Job, Limit};
 use fgr::links::LinkNames;
-use fgr::{Options, Policy, assign, preset, read_machine};
+use fgr::{Metric, Options, Policy, assign, preset, read_machine};
 use lnet_config::Config;
 
 /// The nodes of the chained site: compute, cluster routers, building A, Ethernet, building B, servers.
@@ -187,28 +188,29 @@ fn a_job_gets_no_more_than_its_clients_inject() {
 }
 
 #[test]
-fn balanced_spreads_a_dragonflys_ties_over_its_links() {
-    let machine = preset("frontier").unwrap().unwrap();
-    let plan = assign(
-        &machine,
-        Policy::Balanced {
-            by: fgr::Metric::Cost,
-        },
-        &Options {
+fn balanced_spreads_a_dragonflys_ties_over_its_links_without_longer_paths() {
+    // By slot order the hottest link of Frontier had 4.9, and with ties broken by chance 3.0.
+    for (name, most) in [("frontier", 1.7), ("lumi", 2.6), ("perlmutter", 8.5)] {
+        let machine = preset(name).unwrap().unwrap();
+        let policy = Policy::Balanced { by: Metric::Cost };
+        let options = Options {
             backups: 0,
             ..Options::default()
-        },
-    );
-    let figures = Evaluation::new(&machine, &plan.unwrap(), Gateways::Primary);
-    assert!(
-        (figures.balance() - 1.0).abs() < 0.01,
-        "{}",
-        figures.balance()
-    );
-    // By slot order the hottest link had 4.9.
-    let hottest = figures.write.max.max(figures.read.max);
-    assert!(hottest < 3.5, "{hottest}");
-    let link = figures.write.hottest.unwrap();
-    let name = LinkNames::new(&machine).name(link);
-    assert!(name.starts_with("group "), "{name}");
+        };
+        let plan = assign(&machine, policy, &options).unwrap();
+        let figures = Evaluation::new(&machine, &plan, Gateways::Primary);
+        assert!(
+            (figures.balance() - 1.0).abs() < 0.01,
+            "{name}: {}",
+            figures.balance()
+        );
+        let optimum = by_module(&machine, Metric::Cost, true).unwrap();
+        let mean = figures.cost.mean;
+        assert!(mean < optimum + 1e-9, "{name}: {mean}, {optimum}");
+        let hottest = figures.write.max.max(figures.read.max);
+        assert!(hottest < most, "{name}: {hottest}");
+        let link = figures.write.hottest.unwrap();
+        let link = LinkNames::new(&machine).name(link);
+        assert!(link.starts_with("group "), "{link}");
+    }
 }
