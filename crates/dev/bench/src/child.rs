@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use nix::sys::resource::Usage;
+use nix::sys::time::TimeVal;
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
@@ -152,6 +154,16 @@ const FINISH_LOOK: Duration = Duration::from_millis(2);
 pub(super) fn cpu_time(peers: &[Peer]) -> anyhow::Result<Duration> {
     let pids = peers.iter().map(Peer::pid).chain([std::process::id()]);
     pids.map(cpu_time_of).sum()
+}
+
+/// Returns the CPU time of a usage, in user mode and in the system.
+pub(super) fn cpu_of(usage: &Usage) -> Duration {
+    let of = |time: TimeVal| {
+        // Times of a usage are not negative.
+        Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(time.tv_usec()).unwrap_or(0))
+    };
+    of(usage.user_time()) + of(usage.system_time())
 }
 
 /// Returns the CPU time that a process has used so far.

@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
-use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
+
+use super::child::cpu_of;
 
 /// The target, in bytes a second of one core.
 const TARGET: f64 = 500e6;
@@ -102,7 +104,7 @@ pub(super) fn run(args: &DumpArgs) -> anyhow::Result<String> {
 }
 
 fn measure(traffic: &Traffic, options: &'static str, bytes: u64) -> anyhow::Result<Row> {
-    let (_, _, eighth) = dumped(traffic, options, bytes)?;
+    let (.., eighth) = dumped(traffic, options, bytes)?;
     let (written, cpu, peak) = dumped(traffic, options, bytes * LONGER)?;
     let speed = written as f64 / cpu.as_secs_f64();
     let copied = copying(traffic);
@@ -120,8 +122,8 @@ fn measure(traffic: &Traffic, options: &'static str, bytes: u64) -> anyhow::Resu
     })
 }
 
-/// Lets `finerail dump` read at least this many bytes. Returns how many there were, the CPU time, and the most
-/// memory that any reader has had so far.
+/// Lets `finerail dump` read at least this many bytes. Returns how many there were, the CPU time, and the most memory
+/// in bytes until the last bytes were written.
 fn dumped(traffic: &Traffic, options: &str, bytes: u64) -> anyhow::Result<(u64, Duration, u64)> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let program = own.with_file_name("finerail");
@@ -136,25 +138,22 @@ fn dumped(traffic: &Traffic, options: &str, bytes: u64) -> anyhow::Result<(u64, 
         .with_context(|| format!("cannot start {}", program.display()))?;
     let mut stdin = child.stdin.take().context("its standard input is gone")?;
     let fed = traffic.write(&mut stdin, bytes);
+    let peak = peak_memory(child.id());
     drop(stdin);
     let status = child.wait()?;
     let written = fed.context("finerail dump does not read on")?;
     ensure!(status.success(), "finerail dump {options}: {status}");
     let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let kibibytes = u64::try_from(after.max_rss()).unwrap_or(0);
-    Ok((
-        written,
-        cpu(&after).saturating_sub(cpu(&before)),
-        kibibytes * 1024,
-    ))
+    let cpu = cpu_of(&after).saturating_sub(cpu_of(&before));
+    Ok((written, cpu, peak?))
 }
 
-fn cpu(usage: &Usage) -> Duration {
-    let of = |time: nix::sys::time::TimeVal| {
-        Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or(0))
-            + Duration::from_micros(u64::try_from(time.tv_usec()).unwrap_or(0))
-    };
-    of(usage.user_time()) + of(usage.system_time())
+/// Returns the most memory that a process has had so far, in bytes.
+fn peak_memory(process: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kibibytes.context("the system does not report the memory of a process")? * 1024)
 }
 
 /// Returns how many bytes a second this core copies, packet by packet.
@@ -206,6 +205,7 @@ impl Traffic {
         let (start, mut first) = (self.period, None);
         while let Some((packet, behind)) = rest.split_at_checked(PACKET_HEADER) {
             let word = |at: usize| -> u64 {
+                // Four bytes always make a word.
                 let bytes = packet[at..at + 4].try_into().unwrap_or_default();
                 u32::from_le_bytes(bytes).into()
             };

@@ -23,6 +23,8 @@ use lnet_types::{Net, Nid};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
+use super::child::cpu_of;
+
 /// The number of the node's interfaces.
 const NIS: u16 = 16;
 /// The numbers of peer interfaces, one for each row.
@@ -156,14 +158,7 @@ fn scrape(address: SocketAddr) -> anyhow::Result<Scrape> {
 
 /// Returns the CPU time that this process has used, in user mode and in the system.
 fn cpu_time() -> anyhow::Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let (user, system) = (usage.user_time(), usage.system_time());
-    let micros = |time: nix::sys::time::TimeVal| {
-        let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
-        Duration::from_secs(seconds)
-            + Duration::from_micros(u64::try_from(time.tv_usec()).unwrap_or(0))
-    };
-    Ok(micros(user) + micros(system))
+    Ok(cpu_of(&getrusage(UsageWho::RUSAGE_SELF)?))
 }
 
 fn text(rows: &[Row]) -> String {

@@ -147,8 +147,8 @@ pub trait Network {
     /// The network rejects the value.
     fn set_tos(&self, stream: &Self::Stream, tos: Option<u8>) -> io::Result<()>;
 
-    /// Says for how long bytes of a connection may stay without acknowledgement. Unless the network limits its own pauses
-    /// between two attempts to send them, it ends the connection then. A network without such pauses ignores it.
+    /// Sets how long bytes of a connection may stay without acknowledgement. A network that does not limit the pauses
+    /// between its own attempts to send them ends the connection after this time; any other may ignore it.
     ///
     /// # Errors
     ///

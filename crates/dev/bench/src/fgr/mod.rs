@@ -34,9 +34,9 @@ const RATIO_TARGET: f64 = 10.0;
 The naive loop applies the strict rule client by client and net by net, and follows every path link by link, with \
 one thread. With a C++ compiler (c++), the same algorithms in plain C++ run beside Finerail's strict and balanced \
 plans, all with one thread; the loads must be equal. Optima and moves use all threads; RAYON_NUM_THREADS=1 sets one \
-thread. Three sites of today run once, whatever the machine: a site of a million nodes, a chain of 5 \
-routers with 20,000 nodes and every single failure, and all policies for a dragonfly like Frontier. Of several rounds the fastest counts. Each time is also given as a multiple of the machine's own limit, \
-measured in the same run: one thread sums up the distance of every client to every module (or to every router, if \
+thread. Of several rounds the fastest counts. Three sites of today run once, whatever the machine: a site of a \
+million nodes, a chain of 5 routers with 20,000 nodes and every single failure, and all policies for a dragonfly \
+like Frontier. The time of a plan is also given as a multiple of the machine's own limit, measured in the same run: one thread sums up the distance of every client to every module (or to every router, if \
 all are in one module). The targets are for Titan on two present-day cores.
 
 Examples
@@ -156,7 +156,7 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
         naive_ratio_target: RATIO_TARGET,
         cpp_ratios: cpp,
         cpp_ratio_target: CPP_TARGET,
-        memory_mib: memory_mib(),
+        memory_mib: peak_memory_mib(),
         memory_target_mib: MEMORY_TARGET_MIB,
     })
 }
@@ -468,7 +468,7 @@ fn primary(
 }
 
 /// Returns the largest memory of this process so far; `None` if the system does not report it.
-fn memory_mib() -> Option<f64> {
+fn peak_memory_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;

@@ -15,7 +15,7 @@ use fgr::topology::{Dimension, Grid, Tie};
 use fgr::{Metric, Options, Policy, Synthetic, assign, preset, synthetic};
 use lnet_types::{Net, Nid};
 
-use super::{Row, memory_mib};
+use super::{Row, peak_memory_mib};
 
 /// The limit on memory for the largest site.
 const LARGE_MEMORY_MIB: f64 = 600.0;
@@ -116,7 +116,7 @@ fn large(sizes: &Sizes) -> anyhow::Result<Row> {
         start.elapsed(),
         None,
     );
-    row.memory_mib = memory_mib();
+    row.memory_mib = peak_memory_mib();
     row.memory_target_mib = Some(LARGE_MEMORY_MIB);
     row.met = row.memory_mib.map(|memory| memory <= LARGE_MEMORY_MIB);
     Ok(row)

@@ -127,7 +127,8 @@ fn of_options(options: &ModuleOptions, settings: &Settings) -> (Document, Vec<St
     };
     match options.to_config(&defaults) {
         Ok((mut config, left_out)) => {
-            // A document takes fewer interfaces by its rules than the module does.
+            // A document takes fewer interfaces by its rules than the module does. If no rule applies, there are no nets, which
+            // is said where the document is used.
             if let (true, Some(machine)) = (config.nets.is_empty(), &settings.machine) {
                 let local: Vec<_> = machine.named_addresses().collect();
                 config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();

@@ -176,15 +176,13 @@ impl<N: Network> Socklnd<N> {
         };
         match request.map(|request| self.ni_by_nid.get(&request.target).copied()) {
             Ok(Some(ni)) => {
-                let tuning = self
-                    .nis
-                    .get(&ni)
-                    .map(|known| known.tuning)
-                    .unwrap_or_default();
+                let known = self.nis.get(&ni);
+                let tuning = known.map(|known| known.tuning).unwrap_or_default();
                 let timeout = tuning.timeout.unwrap_or(self.config.sock_timeout);
-                let set = self.network.set_tos(&handshake.stream, tuning.tos);
+                let stream = &handshake.stream;
+                let set = self.network.set_tos(stream, tuning.tos);
                 if set
-                    .and_then(|()| self.network.set_timeout(&handshake.stream, timeout))
+                    .and_then(|()| self.network.set_timeout(stream, timeout))
                     .is_err()
                 {
                     self.fail_passive(slot, Refusal::System, now);
