@@ -26,7 +26,8 @@ use lnet_policy::Profile;
 use lnet_site::SavedTargets;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Group;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 /// Exit code: the command ran and the result is negative, such as a failed check or a peer that did not answer.
 pub const NEGATIVE: u8 = 1;
@@ -154,12 +155,14 @@ impl LogArgs {
     /// Starts logging. If the filter cannot be parsed, logs with `warn` and reports the bad filter as a
     /// warning.
     pub fn start(&self) {
-        let parsed = EnvFilter::try_new(&self.log);
+        let parsed: Result<Targets, _> = self.log.parse();
         let bad = parsed.as_ref().err().map(ToString::to_string);
-        tracing_subscriber::fmt()
-            .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new("warn")))
+        let lines = tracing_subscriber::fmt::layer()
             .with_ansi(io::stderr().is_terminal())
-            .with_writer(io::stderr)
+            .with_writer(io::stderr);
+        tracing_subscriber::registry()
+            .with(parsed.unwrap_or_else(|_| Targets::new().with_default(LevelFilter::WARN)))
+            .with(lines)
             .init();
         if let Some(error) = bad {
             tracing::warn!(

@@ -6,7 +6,8 @@
 
 use std::sync::Once;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 /// The variable; the command line uses the same one.
 const VARIABLE: &str = "FINERAIL_LOG";
@@ -20,11 +21,18 @@ pub(crate) fn begin() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         let filter = std::env::var(VARIABLE).unwrap_or_else(|_| WAITING.to_owned());
-        // The subscriber itself reports an invalid filter. A program that has a subscriber keeps its own.
-        let _own = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(filter))
+        let parsed: Result<Targets, _> = filter.parse();
+        let bad = parsed.as_ref().err().map(ToString::to_string);
+        let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
-            .with_ansi(false)
+            .with_ansi(false);
+        // A program that has a subscriber keeps its own.
+        let own = tracing_subscriber::registry()
+            .with(parsed.unwrap_or_else(|_| Targets::new().with_default(LevelFilter::WARN)))
+            .with(lines)
             .try_init();
+        if let (Ok(()), Some(error)) = (own, bad) {
+            tracing::warn!(filter, error, "cannot read the log filter; using 'warn'");
+        }
     });
 }

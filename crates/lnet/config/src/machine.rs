@@ -10,6 +10,8 @@ use lnet_types::{LndType, Net, Nid};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::{Config, Ip2Nets};
+
 mod text;
 
 /// The interfaces of a machine, in the order of the system.
@@ -163,6 +165,17 @@ impl Machine {
             let addresses = one.addresses.iter();
             addresses.map(move |address| (one.name.as_str(), address.ip))
         })
+    }
+
+    /// Gives a configuration that names its networks by rules of `ip2nets` alone the networks that the module makes of
+    /// them on this machine. A document takes fewer interfaces by its rules than the module does. If no rule applies, there
+    /// are no networks, which is said where the configuration is used.
+    // [CONF-55]
+    pub fn resolve_as_module(&self, config: &mut Config) {
+        if config.nets.is_empty() {
+            let local: Vec<_> = self.named_addresses().collect();
+            config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();
+        }
     }
 
     /// The interface with this name, which may be the name of an alias.

@@ -43,11 +43,8 @@ pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Docume
     };
     let converted = options.to_config(&defaults).or_else(|_| without_routes());
     let (mut config, _) = converted.ok()?;
-    // A document takes fewer interfaces by its rules than the module does. If no rule applies, there are no nets, which
-    // is said where the document is used.
-    if let (true, Some(machine)) = (config.nets.is_empty(), machine) {
-        let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
-        config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();
+    if let Some(machine) = machine {
+        machine.resolve_as_module(&mut config);
     }
     Some(Document::from(&config))
 }

@@ -11,7 +11,7 @@ mod merge;
 
 use lnet_config::machine::Machine;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, is_options};
-use lnet_config::{ConfigError, Document, Ip2Nets};
+use lnet_config::{ConfigError, Document};
 use lnet_core::UsedPaths;
 use lnet_policy::Profile;
 use thiserror::Error;
@@ -127,11 +127,8 @@ fn of_options(options: &ModuleOptions, settings: &Settings) -> (Document, Vec<St
     };
     match options.to_config(&defaults) {
         Ok((mut config, left_out)) => {
-            // A document takes fewer interfaces by its rules than the module does. If no rule applies, there are no nets, which
-            // is said where the document is used.
-            if let (true, Some(machine)) = (config.nets.is_empty(), &settings.machine) {
-                let local: Vec<_> = machine.named_addresses().collect();
-                config.nets = Ip2Nets::nets_of_module(&config.ip2nets, &local).unwrap_or_default();
+            if let Some(machine) = &settings.machine {
+                machine.resolve_as_module(&mut config);
             }
             // The advice is for who converts.
             let lost = left_out.into_iter().map(|one| one.text);
