@@ -1,6 +1,6 @@
 //! The targets of a file system, as its configuration log describes them to clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ pub struct FileSystem {
     /// Parameters: the target or device, and `key=value`.
     pub parameters: Vec<(String, String)>,
     /// The members of each pool.
-    pub pools: BTreeMap<String, Vec<String>>,
+    pub pools: BTreeMap<String, BTreeSet<String>>,
     /// What a client would refuse, or what does not fit together.
     pub problems: Vec<String>,
     #[serde(skip)]
@@ -111,12 +111,13 @@ impl FileSystem {
             }
             Some("pool_add") => {
                 let members = self.pools.entry(text(2)).or_default();
-                push(members, name_of(&text(3)).to_owned());
+                if members.len() < ENTRIES_MAX {
+                    members.insert(name_of(&text(3)).to_owned());
+                }
             }
             Some("pool_remove") => {
-                let gone = text(3);
                 let members = self.pools.entry(text(2)).or_default();
-                members.retain(|member| member != name_of(&gone));
+                members.remove(name_of(&text(3)));
             }
             Some("pool_del") => {
                 self.pools.remove(&text(2));

@@ -425,18 +425,19 @@ impl Call<'_> {
                 // A reply whose bytes are not there is an empty one, which `answer` finds malformed.
                 let bytes = memory.map(lnet_node::Memory::into_vec).unwrap_or_default();
                 let bytes = bytes.get(..event.mlength as usize).unwrap_or_default();
-                let is_of_server = self.nids.contains(&event.initiator.nid);
-                if self.bulk == Some(event.md) {
+                let is_bulk = self.bulk == Some(event.md);
+                if is_bulk {
                     self.bulk = None;
-                    if is_of_server {
-                        exchange.bulk(event.match_bits, bytes);
-                    }
-                    return;
+                } else {
+                    self.replies.retain(|md| *md != event.md);
+                    // Another reply may follow an early one. Without room for it, the request is sent again.
+                    let _room = self.await_reply();
                 }
-                self.replies.retain(|md| *md != event.md);
-                // Another reply may follow an early one. Without room for it, the request is sent again.
-                let _room = self.await_reply();
-                if is_of_server {
+                if !self.nids.contains(&event.initiator.nid) {
+                    exchange.stray();
+                } else if is_bulk {
+                    exchange.bulk(event.match_bits, bytes);
+                } else {
                     exchange.answer(event.match_bits, bytes, event.rlength as usize, now);
                 }
             }

@@ -211,6 +211,13 @@ impl<'a> Gathering<'a> {
                 written = Some(export.clone());
                 Ok(())
             });
+        if exchange.strays() > 0 {
+            tracing::warn!(
+                server,
+                messages = exchange.strays(),
+                "ignored messages that no request waited for"
+            );
+        }
         match (exchange.ending(), kept) {
             (Ending::Clean, Some(kept)) => kept.remove(),
             (Ending::Clean, None) => {}

@@ -148,28 +148,42 @@ fn of_lnd(config: &mut Config, lnd: LndType) -> impl Iterator<Item = Settings<'_
 
 /// Applies an option. -1 leaves the setting unset.
 fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> Set {
-    let known = OF_O2IB.iter().find(|(option, _)| *option == name);
-    if let Some((_, key)) = known.filter(|_| of == LndType::O2IB) {
-        let mut number = None;
-        let done = set_to(&mut number, value, MAX);
-        if let Some(number) = number {
-            lnd.other.insert((*key).to_owned(), number.to_string());
-        }
-        return done;
-    }
-    if is_timeout(of, name) {
-        return set_to(&mut lnd.timeout, value, MAX);
-    }
+    let Some(max) = max_of(of, name) else {
+        return Set::Unknown;
+    };
     let field = match name {
         "credits" => &mut tunables.credits,
         "peer_credits" => &mut tunables.peer_credits,
         "peer_buffer_credits" => &mut tunables.peer_buffer_credits,
         "peer_timeout" => &mut tunables.peer_timeout,
-        "conns_per_peer" => return set_to(&mut lnd.conns_per_peer, value, 127),
-        "tos" => return set_to(&mut lnd.tos, value, u8::MAX),
-        _ => return Set::Unknown,
+        "conns_per_peer" => return set_to(&mut lnd.conns_per_peer, value, max),
+        "tos" => return set_to(&mut lnd.tos, value, max),
+        _ if is_timeout(of, name) => &mut lnd.timeout,
+        _ => {
+            let mut number = None;
+            let done = set_to(&mut number, value, max);
+            let key = OF_O2IB.iter().find(|(option, _)| *option == name);
+            if let (Some((_, key)), Some::<u32>(number)) = (key, number) {
+                lnd.other.insert((*key).to_owned(), number.to_string());
+            }
+            return done;
+        }
     };
-    set_to(field, value, MAX)
+    set_to(field, value, max)
+}
+
+/// Returns the greatest value of an option that is a setting of interfaces; `None` for other options.
+fn max_of(of: LndType, name: &str) -> Option<u32> {
+    match name {
+        "credits" | "peer_credits" | "peer_buffer_credits" | "peer_timeout" => Some(MAX),
+        "conns_per_peer" => Some(127),
+        "tos" => Some(u32::from(u8::MAX)),
+        _ if is_timeout(of, name) => Some(MAX),
+        _ => {
+            let is_own = OF_O2IB.iter().any(|(option, _)| *option == name);
+            (of == LndType::O2IB && is_own).then_some(MAX)
+        }
+    }
 }
 
 /// Returns whether this is the option of an LND's module for the timeout of a transmission.
@@ -189,22 +203,53 @@ pub(super) fn timeouts(options: &ModuleOptions) -> impl Iterator<Item = String> 
     given.map(|option| format!("{} {}={}", option.module, option.name, option.value))
 }
 
-fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
-    field: &mut Option<T>,
-    value: &str,
-    max: T,
-) -> Set {
+fn set_to<T: TryFrom<u32>>(field: &mut Option<T>, value: &str, max: u32) -> Set {
     if value == "-1" {
         *field = None;
         return Set::Done;
     }
-    let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
-    let number = value.parse().ok().filter(|number| *number <= max);
-    if !is_decimal || number.is_none() {
+    let number = number(value, max).and_then(|number| T::try_from(number).ok());
+    if number.is_none() {
         return Set::Invalid;
     }
     *field = number;
     Set::Done
+}
+
+fn number(value: &str, max: u32) -> Option<u32> {
+    let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|number| *number <= max);
+    number.filter(|_| is_decimal)
+}
+
+/// Returns the settings that options of its module give every interface of an LND, by the names of the options: of an
+/// option that is given twice, the last value.
+pub(super) fn given(options: &ModuleOptions, lnd: LndType) -> BTreeMap<String, String> {
+    let mut given = BTreeMap::new();
+    let module = MODULES.iter().find(|(known, ..)| *known == lnd);
+    let of_module =
+        |option: &&OtherOption| module.is_some_and(|(_, name, _)| option.module == *name);
+    for option in options.others.iter().filter(of_module) {
+        let max = max_of(lnd, &option.name);
+        let number = max.and_then(|max| number(&option.value, max));
+        match number {
+            Some(number) => given.insert(option.name.clone(), number.to_string()),
+            None => given.remove(&option.name),
+        };
+    }
+    given
+}
+
+/// Returns the settings of an interface, by the names of the options of its LND's module.
+pub(super) fn had(
+    lnd: LndType,
+    tunables: &Tunables,
+    own: &LndTunables,
+) -> BTreeMap<String, String> {
+    let module = MODULES.iter().find(|(known, ..)| *known == lnd);
+    let options = module.map(|(_, module, timeout)| of_all((module, timeout), tunables, own));
+    let options = options.into_iter().flatten();
+    options.map(|option| (option.name, option.value)).collect()
 }
 
 /// The options that express the settings shared by all interfaces of an LND. Adds a note if

@@ -1,5 +1,5 @@
 //! Proves that a document is equivalent to options: it gives the same NIs, rules and routes in the
-//! same order, and the same forwarding, buffers and parameters. Of interfaces it compares no tunables.
+//! same order, the same settings of interfaces, and the same forwarding, buffers and parameters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use lnet_types::{Net, Nid};
 use thiserror::Error;
 
-use super::{ConvertDefaults, ModuleOptions, NetworkOption};
+use super::{ConvertDefaults, ModuleOptions, NetworkOption, lnd};
 use crate::model::Config;
 
 /// The objects that a document and options have in common.
@@ -85,6 +85,14 @@ impl ModuleOptions {
             kept.contains(&key) && seen.insert(key)
         });
         same("routes", &given.collect::<Vec<_>>(), &routes)?;
+        let tuned = tuned(read);
+        let mut of_lnds = BTreeMap::new();
+        let given = tuned.iter().map(|(net, _)| {
+            let of_lnd = of_lnds.entry(net.lnd);
+            let given = of_lnd.or_insert_with(|| lnd::given(self, net.lnd));
+            (*net, given.clone())
+        });
+        same("settings of interfaces", &given.collect::<Vec<_>>(), &tuned)?;
         same("forwarding", &[self.forwarding], &[read.routing])?;
         same("buffers of a router", &[self.buffers], &[read.buffers])?;
         same("parameters", &[self.globals], &[read.globals])?;
@@ -195,6 +203,19 @@ fn placed(config: &Config) -> Vec<Placed> {
         names.map(move |name| (net, name.clone(), ni.cpts.clone()))
     });
     placed.collect()
+}
+
+/// The settings of each interface and of each rule of `ip2nets`, by the names of options.
+fn tuned(config: &Config) -> Vec<(Net, BTreeMap<String, String>)> {
+    let nis = config.nets.iter().flat_map(|net| {
+        let nis = net.nis.iter();
+        nis.map(|ni| (net.net, &ni.tunables, &ni.lnd_tunables))
+    });
+    let rules = config.ip2nets.iter();
+    let rules = rules.map(|rule| (rule.net, &rule.tunables, &rule.lnd_tunables));
+    let all = nis.chain(rules);
+    all.map(|(net, tunables, own)| (net, lnd::had(net.lnd, tunables, own)))
+        .collect()
 }
 
 /// Returns an error for the first difference of two lists.

@@ -351,13 +351,19 @@ fn what_the_converter_takes_and_the_module_does_not_is_warned_of() {
 fn a_document_that_lacks_what_options_give_is_not_proved() {
     let options = options(
         "options lnet networks=tcp(eth0,eth1[1]) routes=\"o2ib 2 10.0.0.[1-2]@tcp:3; tcp 10.0.0.9@tcp1\" \
-         forwarding=enabled tiny_router_buffers=512 lnet_retry_count=3",
+         forwarding=enabled tiny_router_buffers=512 lnet_retry_count=3\n\
+         options ksocklnd credits=512 credits=256 conns_per_peer=4 sock_timeout=50 tos=-1",
     );
     let defaults = ConvertDefaults::default();
     let (config, _) = options.to_config(&defaults).unwrap();
     let proof = options.prove(&config, &defaults).unwrap();
     assert_eq!(proof.to_string(), "2 NIs, 2 routes");
-    let spoil: [fn(&mut Config); 7] = [
+    let spoil: [fn(&mut Config); 12] = [
+        |config| config.nets[0].nis[0].tunables.credits = Some(512),
+        |config| config.nets[0].nis[1].tunables.credits = None,
+        |config| config.nets[0].nis[1].lnd_tunables.conns_per_peer = None,
+        |config| config.nets[0].nis[0].lnd_tunables.timeout = Some(5),
+        |config| config.nets[0].nis[0].lnd_tunables.tos = Some(0),
         |config| config.routing = None,
         |config| config.buffers = Buffers::default(),
         |config| config.globals.retry_count = Some(2),

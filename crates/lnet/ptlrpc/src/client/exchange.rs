@@ -477,8 +477,13 @@ impl Exchange {
         if awaited.is_some_and(|pending| pending.xid == match_bits) {
             self.bulk = bytes.to_vec();
         } else {
-            self.strays = self.strays.saturating_add(1);
+            self.stray();
         }
+    }
+
+    /// Counts a message that answers nothing that was asked, such as one of a node that was not asked.
+    pub const fn stray(&mut self) {
+        self.strays = self.strays.saturating_add(1);
     }
 
     /// Takes a reply: its match bits, the bytes at hand, and its length on the wire.
@@ -486,8 +491,7 @@ impl Exchange {
     pub fn answer(&mut self, match_bits: u64, bytes: &[u8], wire_len: usize, now: Time) {
         let awaited = self.pending.as_ref().filter(|pending| !pending.is_to_send);
         if awaited.is_none_or(|pending| pending.xid != match_bits) {
-            self.strays = self.strays.saturating_add(1);
-            return;
+            return self.stray();
         }
         let message = match Message::parse_head(bytes, wire_len) {
             Ok(message) => message,
@@ -714,7 +718,7 @@ impl Exchange {
         self.failure.as_ref()
     }
 
-    /// Returns the number of replies that answer nothing that was asked.
+    /// Returns the number of messages that answer nothing that was asked.
     #[must_use]
     pub const fn strays(&self) -> u64 {
         self.strays
