@@ -499,19 +499,34 @@ fn routes_that_differ_from_nearly_all_are_found() {
 }
 
 #[test]
-fn queues_of_different_depth_on_one_o2ib_network_are_found_once() {
-    let node = |nid: &str, depth: u32, more: &str| {
+fn queues_and_fragments_that_differ_on_one_o2ib_network_are_found_once() {
+    for (section, key, code, value, usual) in [
+        ("tunables", "peer_credits", "queue-depth-differs", 32, 8),
+        (
+            "lnd tunables",
+            "map_on_demand",
+            "map-on-demand-differs",
+            32,
+            256,
+        ),
+    ] {
+        differs_on_one_o2ib_network(section, key, code, (value, usual));
+    }
+}
+
+fn differs_on_one_o2ib_network(section: &str, key: &str, code: &str, (value, usual): (u32, u32)) {
+    let node = |nid: &str, value: u32, more: &str| {
         format!(
-            "net:\n- net type: o2ib\n  local NI(s):\n  - {{nid: {nid}@o2ib, tunables: {{peer_credits: {depth}}}}}\n{more}"
+            "net:\n- net type: o2ib\n  local NI(s):\n  - {{nid: {nid}@o2ib, {section}: {{{key}: {value}}}}}\n{more}"
         )
     };
     // A router is of another kind than its clients, so that `parameters-differ` does not compare them.
     let tcp = "- net type: tcp\n  local NI(s):\n  - {nid: 10.1.0.9@tcp}\nrouting: {enable: 1}\n";
-    let of_site = |depth| {
+    let of_site = |value| {
         let texts = [
-            node("10.0.0.1", 8, ""),
-            node("10.0.0.2", 8, ""),
-            node("10.0.0.9", depth, tcp),
+            node("10.0.0.1", usual, ""),
+            node("10.0.0.2", usual, ""),
+            node("10.0.0.9", value, tcp),
         ];
         let inputs = texts.iter().zip(["one", "two", "router"]);
         let inputs: Vec<Input<'_>> = inputs
@@ -524,21 +539,15 @@ fn queues_of_different_depth_on_one_o2ib_network_are_found_once() {
             .collect();
         lint(&inputs).unwrap().findings
     };
-    let found = of_site(32);
-    let found: Vec<&Finding> = found
-        .iter()
-        .filter(|one| one.code == "queue-depth-differs")
-        .collect();
+    let found = of_site(value);
+    let found: Vec<&Finding> = found.iter().filter(|one| one.code == code).collect();
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].file, "router");
     assert!(
-        found[0].reason.contains("peer_credits 32"),
+        found[0].reason.contains(&format!("{key} {value}")),
         "{}",
         found[0].reason
     );
-    let right = of_site(8);
-    assert!(
-        right.iter().all(|one| one.code != "queue-depth-differs"),
-        "{right:#?}"
-    );
+    let right = of_site(usual);
+    assert!(right.iter().all(|one| one.code != code), "{right:#?}");
 }

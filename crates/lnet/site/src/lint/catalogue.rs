@@ -194,6 +194,11 @@ pub(crate) static QUEUE_DEPTH_DIFFERS: Lint = warning(
     "nodes of one o2ib network have different peer_credits",
     "give all nodes of the network the same peer_credits",
 );
+pub(crate) static MAP_ON_DEMAND_DIFFERS: Lint = warning(
+    "map-on-demand-differs",
+    "nodes of one o2ib network have different map_on_demand",
+    "give all nodes of the network the same map_on_demand",
+);
 pub(crate) static CPT_EXCLUDES_DEVICE: Lint = warning(
     "cpt-excludes-device",
     "the CPT set of an NI leaves out the CPT of its device",

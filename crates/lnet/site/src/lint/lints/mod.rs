@@ -81,9 +81,10 @@ const SEARCHES: [Search; 48] = [
     globals::recovery_limit_short,
 ];
 
-const SITE_SEARCHES: [SiteSearch; 18] = [
+const SITE_SEARCHES: [SiteSearch; 19] = [
     site::mtu_differs,
     site::queue_depth_differs,
+    site::map_on_demand_differs,
     places::wrong_interface,
     places::outside_subnet,
     places::prefix_differs,

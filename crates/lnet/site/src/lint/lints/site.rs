@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::Step;
+use lnet_config::{NiConfig, Step};
 use lnet_types::{LndType, Net, Nid};
 
 use super::presence::all_nets;
 use crate::lint::catalogue::{
-    ASYMMETRIC_ROUTE, GATEWAY_LACKS_NET, GATEWAY_MISSING, GATEWAY_NOT_ROUTING, MTU_DIFFERS,
-    NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, QUEUE_DEPTH_DIFFERS, Severity,
+    ASYMMETRIC_ROUTE, GATEWAY_LACKS_NET, GATEWAY_MISSING, GATEWAY_NOT_ROUTING,
+    MAP_ON_DEMAND_DIFFERS, MTU_DIFFERS, NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, QUEUE_DEPTH_DIFFERS,
+    Severity,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{Ni, Node, Route, listed};
@@ -85,29 +86,76 @@ pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
 /// rejected request.
 // [IB-17]
 pub(super) fn queue_depth_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let depth = |ni: &NiConfig| Some(ni.tunables.peer_credits.unwrap_or(8));
+    let found = differing_o2ib(nodes, depth).into_iter().map(|one| {
+        let Differing { node, ni, own, most } = one;
+        let net = ni.net;
+        let reason = format!(
+            "{} has peer_credits {own}, and other nodes of {net} have {most}: the node with more is rejected once by \
+             each peer with less, and their connections have the lower number",
+            Node::label(ni)
+        );
+        let fix = format!("peer_credits: {most}, or the same number on all nodes of {net}");
+        let path = [ni.path.as_slice(), &[Step::Key("tunables"), Step::Key("peer_credits")]].concat();
+        node.finding(&QUEUE_DEPTH_DIFFERS, &path, reason, fix)
+    });
+    found.collect()
+}
+
+/// Reports o2ib nets whose nodes have different `map_on_demand`, once for each net. Nodes that do not say theirs have the
+/// default of their release, which is not known.
+// [IB-17]
+pub(super) fn map_on_demand_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let fragments = |ni: &NiConfig| ni.lnd_tunables.other.get("map_on_demand")?.parse().ok();
+    let found = differing_o2ib(nodes, fragments).into_iter().map(|one| {
+        let Differing { node, ni, own, most } = one;
+        let net = ni.net;
+        let reason = format!(
+            "{} has map_on_demand {own}, and other nodes of {net} have {most}: nodes that cannot map all memory of a \
+             transfer at once agree on fragments by a rejected request, and the lower number makes transfers slow",
+            Node::label(ni)
+        );
+        let fix = format!("map_on_demand: {most}, or the same number on all nodes of {net}");
+        let path = [ni.path.as_slice(), &[Step::Key("lnd tunables"), Step::Key("map_on_demand")]].concat();
+        node.finding(&MAP_ON_DEMAND_DIFFERS, &path, reason, fix)
+    });
+    found.collect()
+}
+
+/// The first node of an o2ib net whose value is not that of most nodes.
+struct Differing<'n, 's> {
+    node: &'n Node<'s>,
+    ni: &'n Ni<'s>,
+    own: u32,
+    most: u32,
+}
+
+/// Compares a value of the first NI that each node has on each o2ib net; `None` is not compared.
+fn differing_o2ib<'n, 's>(
+    nodes: &'n [Node<'s>],
+    value: impl Fn(&NiConfig) -> Option<u32>,
+) -> Vec<Differing<'n, 's>> {
     let mut by_net: BTreeMap<Net, Vec<_>> = BTreeMap::new();
     for node in nodes {
         let mut seen = BTreeSet::new();
         let of_o2ib = |ni: &&Ni<'_>| ni.net.lnd == LndType::O2IB && seen.insert(ni.net);
         for ni in node.nis.iter().filter(of_o2ib) {
             let is_known = !node.is_rejected(ni.path.get(..2).unwrap_or(&ni.path));
-            if let Some(show) = ni.show.filter(|_| is_known) {
-                let depth = show.config.tunables.peer_credits.unwrap_or(8);
-                by_net.entry(ni.net).or_default().push((node, ni, depth));
+            let show = ni.show.filter(|_| is_known);
+            if let Some(own) = show.and_then(|show| value(&show.config)) {
+                by_net.entry(ni.net).or_default().push((node, ni, own));
             }
         }
     }
-    let differing = by_net.into_iter().filter_map(|(net, nis)| {
-        let most = usual(nis.iter().map(|&(node, _, depth)| (depth, node.count)))?;
-        let (node, ni, depth) = *nis.iter().find(|&&(_, _, depth)| depth != most)?;
-        let reason = format!(
-            "{} has peer_credits {depth}, and other nodes of {net} have {most}: the node with more is rejected once by \
-             each peer with less, and their connections have the lower number",
-            Node::label(ni)
-        );
-        let fix = format!("peer_credits: {most}, or the same number on all nodes of {net}");
-        let path = [ni.path.as_slice(), &[Step::Key("tunables"), Step::Key("peer_credits")]].concat();
-        Some(node.finding(&QUEUE_DEPTH_DIFFERS, &path, reason, fix))
+    let differing = by_net.into_values().filter_map(|nis| {
+        let most = usual(nis.iter().map(|&(node, _, own)| (own, node.count)))?;
+        let (node, ni, own) = *nis.iter().find(|&&(_, _, own)| own != most)?;
+        Some(Differing {
+            node,
+            ni,
+            own,
+            most,
+        })
     });
     differing.collect()
 }
