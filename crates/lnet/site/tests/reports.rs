@@ -42,7 +42,7 @@ const REPORTS: [(&str, &str); 28] = [
     ("r22", "one-subnet"),
     ("r23", "timeouts-misaligned"),
     ("r24", "gateway-not-routing"),
-    ("r25", "parameters-differ"),
+    ("r25", "map-on-demand-differs"),
     ("r26", "mixed-fabrics"),
     ("r27", "asymmetric-route"),
     ("r28", "kernel-message"),

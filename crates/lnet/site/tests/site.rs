@@ -285,10 +285,6 @@ fn settings_of_the_lnd_that_differ_among_nodes_of_one_role_are_found() {
     let usual = "map_on_demand: 0, concurrent_sends: 16, timeout: 49";
     for (key, other) in [
         (
-            "map_on_demand",
-            "map_on_demand: 1, concurrent_sends: 16, timeout: 49",
-        ),
-        (
             "concurrent_sends",
             "map_on_demand: 0, concurrent_sends: 8, timeout: 49",
         ),

@@ -411,7 +411,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 67] = [
+pub static LINTS: [&Lint; 68] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -437,6 +437,7 @@ pub static LINTS: [&Lint; 67] = [
     &MTU_DIFFERS,
     &WATERMARK_REPLACED,
     &QUEUE_DEPTH_DIFFERS,
+    &MAP_ON_DEMAND_DIFFERS,
     &CPT_EXCLUDES_DEVICE,
     &MIXED_TUNABLES,
     &MIXED_FABRICS,

@@ -129,13 +129,12 @@ fn globals(globals: &Globals) -> impl Iterator<Item = (&'static str, u32)> + '_ 
 }
 
 /// Returns settings of the LND that both ends of a connection must agree on, or that hide a slow node if they
-/// differ. A value that the LND itself chooses is `None`.
-fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
+/// differ. A value that the LND itself chooses is `None`. `map-on-demand-differs` compares nodes of all roles.
+fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 5] {
     let other = |key: &str| lnd.other.get(key).and_then(|text| text.parse().ok());
     [
         ("conns_per_peer", lnd.conns_per_peer.map(u32::from)),
         ("timeout", lnd.timeout),
-        ("map_on_demand", other("map_on_demand")),
         ("concurrent_sends", other("concurrent_sends")),
         ("peercredits_hiw", other("peercredits_hiw")),
         ("ntx", other("ntx")),
@@ -143,13 +142,15 @@ fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
 }
 
 /// Returns the value of each tunable: the value in the document, or the default of the socket and IB LNDs.
+/// `queue-depth-differs` compares the `peer_credits` of o2ib nets on nodes of all roles.
 // [CONF-22]
 fn tunables(net: Net, tunables: &Tunables) -> [(&'static str, Option<u32>); 4] {
     let known = matches!(net.lnd, LndType::TCP | LndType::O2IB);
     let or = |value: Option<u32>, default| value.or(known.then_some(default));
+    let depth = or(tunables.peer_credits, 8).filter(|_| net.lnd != LndType::O2IB);
     [
         ("peer_timeout", or(tunables.peer_timeout, 180)),
-        ("peer_credits", or(tunables.peer_credits, 8)),
+        ("peer_credits", depth),
         ("peer_buffer_credits", or(tunables.peer_buffer_credits, 0)),
         ("credits", or(tunables.credits, 256)),
     ]
