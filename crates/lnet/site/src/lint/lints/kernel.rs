@@ -3,8 +3,10 @@
 //! The kinds of messages and their meaning come from administrators' public reports.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 
-use lnet_types::{LndType, Nid};
+use lnet_types::{LndType, Net, Nid};
 
 use crate::lint::catalogue::KERNEL_MESSAGE;
 use crate::lint::finding::Finding;
@@ -24,9 +26,20 @@ struct Kind {
 const RC: &str = "rc = -";
 
 const PING: &str = "lnetctl ping NID; then `finerail doctor NID` from this machine";
+const OTHERWISE: &str =
+    "what came is not what this end's LNet expects: another program, or an incompatible release";
+
+/// What begins a message that tells of an error.
+const ERRORS: [&str; 2] = ["LNetError: ", "LustreError: "];
+
+/// What messages contain that tell of an error, but of none that is there now.
+const NO_TROUBLE: [&str; 2] = ["previous similar message", "has gone from down to up"];
+
+/// The most kinds of errors that are reported beside those of the list.
+const OTHERS_MAX: usize = 100;
 
 /// The kinds of messages. The first one that fits a line counts.
-const KINDS: [Kind; 26] = [
+const KINDS: [Kind; 39] = [
     kind(
         "couldn't query intf",
         "LNet was configured before the interface was there, or the interface has another name",
@@ -106,6 +119,55 @@ const KINDS: [Kind; 26] = [
     kind(
         "was refused",
         "no LNet listens there: not started, another accept_port, or a firewall that rejects",
+        PING,
+    ),
+    kind(
+        "No matching NI",
+        "that node dialled this one for a NID that this one does not have: a wrong peer, gateway or number of a net there",
+        "lnetctl net show here; lnetctl peer show and lnetctl route show there",
+    ),
+    kind(
+        "insecure port",
+        "that node dialled from a port of 1024 or above, which `accept=secure` refuses",
+        "let that node dial from a privileged port, or `options lnet accept=all` here",
+    ),
+    kind(
+        "has gone from up to down",
+        "the gateway of a route counts as dead: it does not answer, or says that its other side is down",
+        "lnetctl route show -v; lnetctl ping NID; on the gateway: lnetctl net show",
+    ),
+    kind(
+        "in recovery",
+        "an interface lost health by failures, and LNet pings it until it is well",
+        "lnetctl peer show --nid NID -v 3; lnetctl net show -v 3: the health, and what failed",
+    ),
+    kind(
+        "failed to find interface",
+        "the configuration names an interface that this machine does not have",
+        "ip addr; `finerail lint FILE --interfaces` compares the configuration with it",
+    ),
+    kind(
+        "has no available nets",
+        "no local net and no route leads to the net of this NID",
+        "lnetctl net show; lnetctl route show",
+    ),
+    kind(
+        "Error sending",
+        "LNet could not send a message",
+        "lnetctl route show -v; lnetctl net show",
+    ),
+    kind(
+        "was reset: is it running a compatible version",
+        "the other end reset the connection: it does not know this node's net, or stopped",
+        PING,
+    ),
+    kind("Protocol error", OTHERWISE, PING),
+    kind("Unknown message type", OTHERWISE, PING),
+    kind("Unexpected type", OTHERWISE, PING),
+    kind("Mismatched types", OTHERWISE, PING),
+    kind(
+        "Timed out RDMA with",
+        "the connection's transfers were not completed within the LND's timeout: that node or the fabric stands still",
         PING,
     ),
     kind(
@@ -197,61 +259,199 @@ pub(in crate::lint) fn is_message(line: &str) -> bool {
     is_mount || PROGRAMS.iter().any(|program| line.contains(program))
 }
 
+/// What a message is: one of the list, or an error that is not in the list.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The place in the list.
+    Known(usize),
+    /// The text, with `#` for each number.
+    Other(String),
+}
+
+impl What {
+    /// Returns what a line of a log is; `None` if it tells of no trouble.
+    fn of(line: &str) -> Option<Self> {
+        let is_quiet = NO_TROUBLE.iter().any(|quiet| line.contains(quiet));
+        if is_quiet || !is_message(line) {
+            return None;
+        }
+        let known = KINDS.iter().position(|kind| line.contains(kind.has));
+        known.map(Self::Known).or_else(|| {
+            let text = ERRORS.iter().find_map(|error| line.split_once(error));
+            text.map(|(_, text)| Self::Other(shape(without_place(text))))
+        })
+    }
+}
+
 /// The messages of one kind about one node.
-struct Seen {
+struct Seen<'s> {
     line: usize,
     count: usize,
     errno: Option<u32>,
+    /// The first of them.
+    text: &'s str,
 }
 
 /// Reports each kind of message, once for each node that the messages name.
 pub(super) fn kernel_message(node: &Node<'_>) -> Vec<Finding> {
-    let mut seen: BTreeMap<(usize, Option<Nid>), Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<(What, Option<Named>), Seen<'_>> = BTreeMap::new();
+    let mut others = 0;
+    let mut left_out = 0;
     for (text, line) in node.source.log().zip(1..) {
-        let kind = KINDS.iter().position(|kind| text.contains(kind.has));
-        let Some(kind) = kind.filter(|_| is_message(text)) else {
-            continue;
-        };
-        let one = seen.entry((kind, nid_in(text))).or_insert(Seen {
+        let Some(what) = What::of(text) else { continue };
+        let is_other = matches!(what, What::Other(_));
+        let key = (what, named_in(text));
+        if is_other && !seen.contains_key(&key) {
+            if others == OTHERS_MAX {
+                left_out += 1;
+                continue;
+            }
+            others += 1;
+        }
+        let one = seen.entry(key).or_insert(Seen {
             line,
             count: 0,
             errno: errno_in(text),
+            text,
         });
         one.count += 1;
     }
-    let told = seen.into_iter().filter_map(|((kind, nid), seen)| {
-        let kind = KINDS.get(kind)?;
-        let name = nid.map_or("a node that the message does not name".to_owned(), |nid| {
-            nid.to_string()
-        });
-        let errno = seen.errno.map(errno_text).unwrap_or_default();
-        let what = match (kind.has, seen.errno) {
-            (RC, Some(errno)) => format!("{RC}{errno}"),
-            (has, _) => has.to_owned(),
-        };
-        let times = match seen.count {
-            1 => "once".to_owned(),
-            count => format!("{count} times"),
-        };
-        let reason = format!("'{what}', {times}, of {name}: {}{errno}", kind.means);
-        let fix = match nid {
-            Some(nid) if nid.net().lnd == LndType::TCP => {
-                kind.next.replace("NID", &nid.to_string())
-            }
-            Some(nid) => kind
-                .next
-                .replace(PING, "lnetctl ping NID")
-                .replace("NID", &nid.to_string()),
-            None => kind.next.to_owned(),
+    let told = seen.into_iter().map(|((what, named), seen)| {
+        let (reason, fix) = match what {
+            What::Known(kind) => of_kind(KINDS.get(kind), named, &seen),
+            What::Other(_) => of_other(named, &seen),
         };
         let made = node.finding(&KERNEL_MESSAGE, &[], reason, fix);
-        Some(Finding {
+        Finding {
             line: seen.line,
             column: 1,
             ..made
-        })
+        }
     });
-    told.collect()
+    let mut told: Vec<Finding> = told.collect();
+    if left_out > 0 {
+        let reason = format!("{left_out} more errors of other kinds");
+        let fix = "lint parts of the log".to_owned();
+        told.push(node.finding(&KERNEL_MESSAGE, &[], reason, fix));
+    }
+    told
+}
+
+/// Returns what messages of a kind mean, and the next command.
+fn of_kind(kind: Option<&Kind>, named: Option<Named>, seen: &Seen<'_>) -> (String, String) {
+    let Some(kind) = kind else {
+        return of_other(named, seen);
+    };
+    let what = match (kind.has, seen.errno) {
+        (RC, Some(errno)) => format!("{RC}{errno}"),
+        (has, _) => has.to_owned(),
+    };
+    let reason = format!(
+        "'{what}', {}: {}{}",
+        seen.of(named),
+        kind.means,
+        seen.errno()
+    );
+    let fix = match named.map(Named::nid) {
+        Some(nid) if nid.net().lnd == LndType::TCP => kind.next.replace("NID", &nid.to_string()),
+        Some(nid) => kind
+            .next
+            .replace(PING, "lnetctl ping NID")
+            .replace("NID", &nid.to_string()),
+        None => kind.next.to_owned(),
+    };
+    (reason, fix)
+}
+
+/// Returns what is known of an error that is not in the list, and the next command.
+fn of_other(named: Option<Named>, seen: &Seen<'_>) -> (String, String) {
+    let text = without_place(seen.text.trim());
+    let text: String = text.chars().take(160).collect();
+    let reason = format!("{}: {text}{}", seen.of(named), seen.errno());
+    let fix = named.map_or_else(
+        || "look at what the log has before it".to_owned(),
+        |named| format!("lnetctl ping {}", named.nid()),
+    );
+    (reason, fix)
+}
+
+impl Seen<'_> {
+    /// Returns how often the message came, and of which node.
+    fn of(&self, named: Option<Named>) -> String {
+        let times = match self.count {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        let name = named.map_or_else(
+            || "a node that the message does not name".to_owned(),
+            |named| named.to_string(),
+        );
+        format!("{times}, of {name}")
+    }
+
+    fn errno(&self) -> String {
+        self.errno.map(errno_text).unwrap_or_default()
+    }
+}
+
+/// The node that a message is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    Nid(Nid),
+    /// An address, as messages of the socket LND name nodes whose NID is not known yet.
+    Address(Ipv4Addr),
+}
+
+impl Named {
+    /// The NID, which is made up for an address.
+    fn nid(self) -> Nid {
+        match self {
+            Self::Nid(nid) => nid,
+            Self::Address(address) => Nid::from_ip(Net::tcp(0), IpAddr::V4(address)),
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nid(nid) => nid.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+/// Returns the node that a message is about: the address behind ` from ` and in front of a port or a space, or else the
+/// last NID.
+fn named_in(line: &str) -> Option<Named> {
+    let from = line.match_indices(" from ").find_map(|(at, word)| {
+        let text = line.get(at + word.len()..)?;
+        let end = text.find(|one: char| !one.is_ascii_digit() && one != '.');
+        let (address, rest) = text.split_at(end.unwrap_or(text.len()));
+        let is_nid = rest.starts_with('@');
+        address.parse().ok().filter(|_| !is_nid)
+    });
+    from.map(Named::Address)
+        .or_else(|| nid_in(line).map(Named::Nid))
+}
+
+/// Returns a message without the process and the place in the code, such as `8374:0:(acceptor.c:425:lnet_acceptor()) `.
+fn without_place(text: &str) -> &str {
+    let after = text.split_once("()) ").map(|(_, after)| after);
+    after.unwrap_or(text)
+}
+
+/// Returns a text with `#` for each number, so that messages of one kind are one.
+fn shape(text: &str) -> String {
+    let mut shape = String::new();
+    for one in text.chars() {
+        if !one.is_ascii_digit() {
+            shape.push(one);
+        } else if !shape.ends_with('#') {
+            shape.push('#');
+        }
+    }
+    shape
 }
 
 fn errno_text(errno: u32) -> String {
@@ -261,8 +461,13 @@ fn errno_text(errno: u32) -> String {
     })
 }
 
-/// Returns the number behind `rc = -`, `rc -` or `error -`; `None` if the line has none.
+/// Returns the number behind `rc = -`, `rc -`, `error -` or, at the end of the line, `: -`; `None` if the line has none.
 fn errno_in(line: &str) -> Option<u32> {
+    if let Some((_, last)) = line.trim_end().rsplit_once(": -")
+        && let Ok(errno) = last.parse()
+    {
+        return Some(errno);
+    }
     let at = [RC, "rc -", "rc: -", "rror -"].iter().find_map(|before| {
         let at = line.find(before)? + before.len();
         line.get(at..)
@@ -298,6 +503,15 @@ mod tests {
         assert_eq!(
             (nid_in("LNet: no node@nowhere"), errno_in("rc = 0")),
             (None, None)
+        );
+        let refused =
+            "LNetError: Refusing connection from 10.1.0.100 for 1.2.3.4@tcp: No matching NI";
+        assert_eq!(named_in(refused).unwrap().to_string(), "10.1.0.100");
+        let sent = "no route to 10.2.0.2@tcp1 from 10.1.0.1@tcp";
+        assert_eq!(named_in(sent).unwrap().to_string(), "10.1.0.1@tcp");
+        assert_eq!(
+            errno_in("Error sending GET to 12345-10.2.0.2@tcp1: -113"),
+            Some(113)
         );
     }
 }
