@@ -24,6 +24,9 @@ pub struct Impact {
     pub failed: String,
     /// What the failure takes from gateways: those that no longer forward, and between which nets.
     pub causes: Vec<String>,
+    /// Ends without a NID that works after the failure, as a host list: they lose every direction, which `lost` does not
+    /// list.
+    pub cut_off: String,
     /// Directions in which no message arrives after the failure.
     pub lost: Vec<Change>,
     /// Directions in which only some messages arrive after the failure.
@@ -54,12 +57,12 @@ impl Impact {
     /// Returns true if messages are lost.
     #[must_use]
     pub fn loses(&self) -> bool {
-        !self.lost.is_empty() || !self.partly.is_empty()
+        !self.cut_off.is_empty() || !self.lost.is_empty() || !self.partly.is_empty()
     }
 }
 
 /// Returns the effects if the NIDs in `failed` go down. Pairs in which one end has no working NID left are not
-/// reported.
+/// reported one by one.
 #[must_use]
 pub fn what_if(site: &Site, failed: &BTreeSet<Nid>, name: &str) -> Impact {
     let small = site.reduced(failed);
@@ -124,9 +127,14 @@ fn after(small: &Site, before: &Reach, failed: &BTreeSet<Nid>, name: &str) -> Im
         member.is_some_and(|one| one.nids().all(|nid| failed.contains(&nid)))
     };
     let (old, new) = (by_ends(before), by_ends(&after));
+    let joined = old.iter().filter(|(_, was)| was.verdict != Verdict::None);
+    let joined: BTreeSet<usize> = joined.flat_map(|(&(from, to), _)| [from, to]).collect();
+    let gone = joined.into_iter().filter(|&end| is_gone(end));
+    let gone: Vec<String> = gone.map(|end| end_name(before, end)).collect();
     let mut impact = Impact {
         failed: name.to_owned(),
         causes: of_failure(small, failed),
+        cut_off: fold(gone.iter().map(String::as_str)),
         lost: Vec::new(),
         partly: Vec::new(),
         thinner: Vec::new(),

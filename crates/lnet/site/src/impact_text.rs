@@ -42,6 +42,13 @@ pub fn impacts_text(impacts: &[Impact], extent: Extent) -> String {
         for cause in &impact.causes {
             wrapped(&mut whole, "  ", &format!("cause: {cause}"));
         }
+        if !impact.cut_off.is_empty() {
+            wrapped(
+                &mut whole,
+                "  ",
+                &format!("cut off from everything: {}", impact.cut_off),
+            );
+        }
         // Directions with fewer paths have moved, too, which goes without saying.
         let thinner = impact.thinner.iter().map(Change::ends);
         let thinner: BTreeSet<(&str, &str)> = thinner.collect();
@@ -80,7 +87,8 @@ impl Impact {
     }
 
     fn has_effect(&self) -> bool {
-        self.kinds().iter().any(|(_, changes)| !changes.is_empty())
+        let mut kinds = self.kinds().into_iter();
+        !self.cut_off.is_empty() || kinds.any(|(_, changes)| !changes.is_empty())
     }
 
     /// Returns the line with what fails, and how many directions that affects.
@@ -88,7 +96,9 @@ impl Impact {
         let kinds = self.kinds().into_iter();
         let kinds = kinds.filter(|(_, changes)| !changes.is_empty());
         let counts = kinds.map(|(name, all)| format!("{} {name}", counted(all.len(), "direction")));
-        let counts: Vec<String> = counts.collect();
+        let cut_off = fgr::hosts(&self.cut_off).map_or(0, |hosts| hosts.len());
+        let cut_off = (cut_off > 0).then(|| format!("{} cut off", counted(cut_off, "node")));
+        let counts: Vec<String> = cut_off.into_iter().chain(counts).collect();
         let told = match counts.is_empty() {
             true => "nothing changes".to_owned(),
             false => counts.join(", "),

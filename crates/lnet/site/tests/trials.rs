@@ -317,6 +317,18 @@ fn the_effects_of_a_failure_fit_a_screen_and_the_cause_comes_first() {
 }
 
 #[test]
+fn nodes_without_any_interface_are_cut_off_and_that_is_a_loss() {
+    let Some(site) = site("site200") else { return };
+    let failed = Selection::parse("oss[001-020]").unwrap().nids(&site);
+    let one = what_if(&site, &failed, "oss[001-020]");
+    assert_eq!(one.cut_off, "oss[001-020]");
+    assert!(one.loses());
+    let text = impacts_text(&[one], Extent::Screen);
+    assert!(text.contains("20 nodes cut off"), "{text}");
+    assert!(!text.contains("nothing changes"), "{text}");
+}
+
+#[test]
 fn a_difference_names_the_router_that_no_longer_forwards_before_its_effects() {
     let Some(directory) = testkit::shared_data("trials/admin/site200") else {
         return;
