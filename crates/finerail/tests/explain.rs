@@ -149,10 +149,14 @@ fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> Strin
 
 /// Returns the page about this question. There must be a path.
 fn page(arguments: &[&str]) -> String {
+    page_with(0, arguments)
+}
+
+fn page_with(code: i32, arguments: &[&str]) -> String {
     let ended = explain(arguments);
     let page = String::from_utf8(ended.stdout).unwrap();
     let errors = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(0), "{page}{errors}");
+    assert_eq!(ended.status.code(), Some(code), "{page}{errors}");
     page
 }
 
@@ -235,20 +239,19 @@ fn a_nid_that_the_peer_lacks_is_a_finding_and_no_asymmetry() {
         ("client.yaml", &of_nid("10.240.0.7", "eth0")),
         ("mgs.yaml", &of_nid("10.240.9.4", "eth0")),
     ]);
-    let ask = |to: &str| {
-        page(&[
+    let ask = |code: i32, to: &str| {
+        let files = [
             "--config",
             &at("client.yaml"),
             "--peer-config",
             &at("mgs.yaml"),
-            "--to",
-            to,
-        ])
+        ];
+        page_with(code, &[&files[..], &["--to", to]].concat())
     };
-    let wrong = ask("10.240.9.99@tcp");
+    let wrong = ask(1, "10.240.9.99@tcp");
     assert!(wrong.contains("peer-missing (10.240.9.99@tcp)"), "{wrong}");
     assert!(!wrong.contains("Asymmetric"), "{wrong}");
-    let right = ask("10.240.9.4@tcp");
+    let right = ask(0, "10.240.9.4@tcp");
     assert!(!right.contains("peer-missing"), "{right}");
 }
 
@@ -306,8 +309,9 @@ fn options_of_the_module_are_explained_too() {
         "{warned}"
     );
     let peer = at("mgs.conf");
-    let with_peer = page(&[&arguments[..], &["--peer-config", &peer]].concat());
+    let with_peer = page_with(1, &[&arguments[..], &["--peer-config", &peer]].concat());
     assert!(with_peer.contains("port-differs"), "{with_peer}");
+    assert!(!with_peer.contains("Asymmetric"), "{with_peer}");
     let bad = explain(&["--config", &at("bad.conf"), "--to", "10.9.1.4@tcp"]);
     assert_eq!(bad.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&bad.stderr).contains("bad.conf:1:"));
@@ -377,4 +381,45 @@ fn trials_that_were_silent_are_findings() {
         let found = String::from_utf8(explain(&words).stdout).unwrap();
         assert!(found.contains(code), "{code}: {words:?}: {found}");
     }
+}
+
+#[test]
+fn path_that_an_error_blocks_is_no_success() {
+    let Some(root) = testkit::shared_data("trials/admin") else {
+        return;
+    };
+    let at = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let down = "reach-ignores-down-interface/a";
+    for (own, interfaces, peer, to, code) in [
+        (down, true, "", "10.1.0.100@tcp", 1),
+        (down, false, "", "10.1.0.100@tcp", 0),
+        ("site200/cn050", true, "", "10.1.0.1@tcp", 1),
+        ("site200/cn051", true, "", "10.1.0.1@tcp", 0),
+        (
+            "c03-bridge-nid/client",
+            false,
+            "c03-bridge-nid/mgs.yaml",
+            "10.240.9.99@tcp",
+            1,
+        ),
+    ] {
+        let mut words = vec!["--config".to_owned(), at(&format!("{own}.yaml"))];
+        if interfaces {
+            words.extend(["--interfaces".to_owned(), at(&format!("{own}.json"))]);
+        }
+        if !peer.is_empty() {
+            words.extend(["--peer-config".to_owned(), at(peer)]);
+        }
+        words.extend(["--to".to_owned(), to.to_owned()]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ended = explain(&words);
+        let out = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(code), "{own}: {out}");
+    }
+    let nameless = explain(&["--config", &at("missing.yaml"), "--to", "10.0.0.9@tcp"]);
+    let out = String::from_utf8_lossy(&nameless.stdout);
+    assert!(
+        out.contains("0.0.0.1@tcp stands for the NID of nosuch0"),
+        "{out}"
+    );
 }

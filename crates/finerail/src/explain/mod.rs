@@ -18,8 +18,8 @@ use lnet_core::UsedPaths;
 use lnet_dlc::Dlc;
 use lnet_dlc::protocol::Request;
 use lnet_explain::{
-    Change, Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source,
-    explain, import, reverse, what_if,
+    Change, Code, Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings,
+    Severity, Source, explain, import, reverse, what_if,
 };
 use lnet_policy::Profile;
 use lnet_site::lint;
@@ -50,7 +50,9 @@ Examples:
 
 Without -v it prints the path, the reason, problems, and changes that lead to another path.
 
-Exit code: 0 there is a path (with --targets, to every node), 1 there is none, 2 wrong usage or bad input.
+An error that is printed, such as an interface that is down under the path, blocks it.
+
+Exit code: 0 there is a path (with --targets, to every node), 1 none or a blocked one, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
     /// The output of lnetctl on the node: an export, or outputs of show; several files are combined. Or a file of modprobe.d
@@ -185,12 +187,31 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         left_out: &node.facts.left_out,
     };
     print(&report, args)?;
-    let found = last.answer.path.is_some();
-    Ok(if found {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NEGATIVE)
+    Ok(match passes(last, &report) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(NEGATIVE),
     })
+}
+
+/// Returns whether messages pass: there is a path, and no error is known of its two ends.
+fn passes(explanation: &Explanation, report: &Report<'_>) -> bool {
+    let Some(path) = &explanation.answer.path else {
+        return false;
+    };
+    let blocks = |one: &lnet_explain::Finding| match one.code {
+        // An import stops there, whatever the path.
+        Code::InterfaceMissing | Code::PeerMissing | Code::AsymmetricRoute => true,
+        Code::InterfaceDown => path.interface.as_ref() == Some(&one.subject),
+        _ => false,
+    };
+    let back = report.reverse.map(|back| &back.explanation.findings);
+    let mut findings = explanation
+        .findings
+        .iter()
+        .chain(back.into_iter().flatten());
+    let mut places = report.places.iter();
+    !findings.any(|one| one.severity == Severity::Error && blocks(one))
+        && !places.any(|one| one.severity == lint::Severity::Error)
 }
 
 /// Explains the paths to the targets in a file.

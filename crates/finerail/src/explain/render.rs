@@ -1,10 +1,13 @@
 //! Formats explanations for administrators: first the answer, then its reasons, then everything else.
 
+use std::net::IpAddr;
+
 use lnet_explain::{
     Answer, Assumption, Branch, CaseFacts, Decision, Difference, Explanation, Finding, Forecast,
     HealthReport, LevelTable, Path, Policies, Reverse, Row, Severity,
 };
 use lnet_site::lint;
+use lnet_types::Nid;
 
 use super::page::{Page, listed};
 
@@ -141,6 +144,23 @@ fn answer_line(one: &Explanation) -> String {
 fn answer(page: &mut Page, one: &Explanation) {
     page.answer(&answer_line(one));
     because(page, &one.answer);
+    if let Some(path) = &one.answer.path
+        && is_stand_in(&path.source)
+    {
+        let whose = path.interface.as_deref().unwrap_or("the interface");
+        let text = format!(
+            "{} stands for the NID of {whose}, which the input does not give: --interfaces tells the address",
+            path.source
+        );
+        page.paragraph(0, 2, &text);
+    }
+}
+
+/// Returns whether a NID stands for one that the input does not give: its address is 0.0.0.N.
+fn is_stand_in(nid: &str) -> bool {
+    let nid: Option<Nid> = nid.parse().ok();
+    let address = nid.and_then(Nid::ip);
+    matches!(address, Some(IpAddr::V4(v4)) if v4.octets().starts_with(&[0, 0, 0]))
 }
 
 fn because(page: &mut Page, answer: &Answer) {

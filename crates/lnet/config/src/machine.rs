@@ -243,10 +243,21 @@ impl Machine {
         false
     }
 
+    /// What an administrator can do about an interface that lacks what an NI needs.
+    #[must_use]
+    pub fn advice_for(&self, lack: Lack, name: &str) -> String {
+        match lack {
+            Lack::Interface => self.advice_for_missing(name),
+            Lack::Link => format!("ip link set {name} up, and check its cable"),
+            Lack::Address => format!(
+                "give {name} an address (`ip addr add`, or its DHCP client), and start LNet after it has one"
+            ),
+        }
+    }
+
     /// What an administrator can do about a configured interface that the machine does not have. An address in the
     /// place of a name does not appear by waiting.
-    #[must_use]
-    pub fn advice_for_missing(&self, name: &str) -> String {
+    fn advice_for_missing(&self, name: &str) -> String {
         let present: Vec<&str> = self
             .interfaces
             .iter()

@@ -50,7 +50,7 @@ pub fn reverse(
     let is_of_another = missing.is_some();
     let asymmetric = match &explanation.answer.path {
         _ if is_of_another => Vec::new(),
-        Some(back) => differences(there, back),
+        Some(back) => differences(there, back, peer),
         None => vec!["there is no path back".to_owned()],
     };
     let ends = [node, peer];
@@ -149,9 +149,11 @@ fn dropped(receiver: &Node, ends: [&Node; 2], path: &crate::Path) -> Option<Find
     })
 }
 
-fn differences(there: &crate::Path, back: &crate::Path) -> Vec<String> {
+fn differences(there: &crate::Path, back: &crate::Path, peer: &Node) -> Vec<String> {
     let mut told = Vec::new();
-    if back.source != there.destination {
+    // Made-up NIDs stand for those that are not known.
+    let is_known = !peer.facts.assumed.contains(&Assumed::Nids);
+    if is_known && back.source != there.destination {
         told.push(format!(
             "back it comes from {}, not {}",
             back.source, there.destination

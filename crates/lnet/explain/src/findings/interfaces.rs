@@ -31,7 +31,7 @@ pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
              and the nets and routes after it are missing",
             nid.net()
         );
-        let advice = machine.advice_for_missing(name);
+        let advice = machine.advice_for(Lack::Interface, name);
         finding(Code::InterfaceMissing, Severity::Error, name, text, advice)
     });
     told.collect()
@@ -57,17 +57,18 @@ pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let down = named(context).into_iter().filter_map(|(nid, name)| {
-        let what = match machine.lack(nid.net(), Some(nid), name)? {
+        let lack = machine.lack(nid.net(), Some(nid), name)?;
+        let what = match lack {
             Lack::Interface => return None,
             Lack::Link => "is down or has no carrier",
             Lack::Address if nid.is_large() => "has no IPv6 address, and this NI needs one",
             Lack::Address => "has no IPv4 address, and an NI needs one",
         };
-        Some((nid, name, what))
+        Some((nid, name, what, lack))
     });
-    let told = down.map(|(nid, name, what)| {
+    let told = down.map(|(nid, name, what, lack)| {
         let text = format!("{name}, under {nid}, {what}");
-        let advice = format!("ip link set {name} up, and check its cable and address");
+        let advice = machine.advice_for(lack, name);
         finding(Code::InterfaceDown, Severity::Error, name, text, advice)
     });
     told.collect()

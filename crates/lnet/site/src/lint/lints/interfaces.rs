@@ -42,7 +42,7 @@ pub(super) fn interface_missing(node: &Node<'_>) -> Vec<Finding> {
              after it are missing",
             ni.net
         );
-        let fix = machine.advice_for_missing(name);
+        let fix = machine.advice_for(Lack::Interface, name);
         node.finding(&INTERFACE_MISSING, &at_interfaces(ni), reason, fix)
     });
     told.collect()
@@ -60,11 +60,11 @@ pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
             (Lack::Address, Some(IpAddr::V6(_))) => "has no IPv6 address, and this NI needs one",
             (Lack::Address, _) => "has no IPv4 address, and an NI needs one",
         };
-        Some((ni, name, what))
+        Some((ni, name, what, lack))
     });
-    let told = down.map(|(ni, name, what)| {
+    let told = down.map(|(ni, name, what, lack)| {
         let reason = format!("{name}, under an NI of {}, {what}", ni.net);
-        let fix = format!("ip link set {name} up, and check its cable and address");
+        let fix = machine.advice_for(lack, name);
         node.finding(&INTERFACE_DOWN, &at_interfaces(ni), reason, fix)
     });
     told.collect()
