@@ -120,6 +120,20 @@ fn of_an_option_that_is_given_twice_the_last_value_counts() {
 }
 
 #[test]
+fn networks_that_are_given_twice_are_not_the_sum_of_both() {
+    let source = "options lnet networks=tcp(eth0)\noptions lnet networks=tcp(eth1)\n";
+    let options = ModuleOptions::parse(source, Dialect::Converter).unwrap();
+    let twice = lost(&options.to_config(&ConvertDefaults::default()).unwrap().1);
+    assert_eq!(
+        twice,
+        [
+            "lnet networks: given more than once, and the module takes the last value only; join the values, or remove all \
+             but one"
+        ]
+    );
+}
+
+#[test]
 fn value_that_is_no_number_is_not_to_be_kept() {
     let networks = "options lnet networks=tcp(eth0)\noptions ksocklnd ";
     let invalid = lost(&notes(&format!("{networks}credits=abc\n")));

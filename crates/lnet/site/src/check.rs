@@ -47,6 +47,8 @@ pub struct Cause {
     pub first: Finding,
     /// The number of findings.
     pub findings: usize,
+    /// The number of findings whose reason is not that of the first.
+    pub others: usize,
 }
 
 /// The nodes of one role.
@@ -146,6 +148,10 @@ fn cause(
         names: site.names(&members),
         first: placed_finding(site, first),
         findings: group.findings.len(),
+        others: {
+            let findings = group.findings.iter();
+            findings.filter(|one| one.reason != first.reason).count()
+        },
     })
 }
 

@@ -53,14 +53,19 @@ pub(crate) fn repair(
     (found.map(|change| change.told(site)), tried)
 }
 
-/// Returns the changes to try: first the changes that the troubles suggest, then routes by every gateway that joins
-/// the two members, then the removal of routes, first of those by gateways in trouble.
+/// Returns the changes to try: first the interfaces of the two members that do not work, then the changes that the
+/// troubles suggest, routes by every gateway that joins the two members, and the removal of routes, first of those by
+/// gateways in trouble.
 fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Vec<Change> {
     let model = Model::new(site, failed);
     let mut changes = Vec::new();
     let (Some(one), Some(other)) = (site.members.get(from), site.members.get(to)) else {
         return changes;
     };
+    for (at, member) in [(from, one), (to, other)] {
+        let down = member.nids().filter(|nid| !model.is_up(*nid));
+        changes.extend(down.map(|nid| Change::Up(at, nid)));
+    }
     let troubles: BTreeSet<Trouble> = other
         .nids()
         .flat_map(|nid| model.tracks(from, nid))
@@ -216,11 +221,16 @@ impl Change {
                 "on {}: lnetctl route del --net {net} --gateway {gateway}",
                 site.member_name(*at)
             ),
-            Self::Up(at, nid) => format!(
-                "on {}: bring the interface of {nid} up (ip addr: it needs carrier and address), then lnetctl net add, or \
-                 restart LNet",
-                site.member_name(*at)
-            ),
+            Self::Up(at, nid) => {
+                let advice = site.members.get(*at).and_then(|one| one.advice_for(*nid));
+                let advice = advice.unwrap_or_else(|| {
+                    format!(
+                        "bring the interface of {nid} up (ip addr: it needs carrier and address)"
+                    )
+                });
+                let name = site.member_name(*at);
+                format!("on {name}: {advice}, then lnetctl net add, or restart LNet")
+            }
             Self::Port(at, port) => format!(
                 "on {}: options lnet accept_port={port}",
                 site.member_name(*at)

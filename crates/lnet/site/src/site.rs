@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::machine::Machine;
+use lnet_config::machine::{Lack, Machine};
 use lnet_config::{Document, NetShow, NiShow, Status};
 use lnet_types::{Net, Nid};
 
@@ -214,6 +214,10 @@ impl Site {
             let mut settings = settings(&member.document);
             let other_port = member.port.filter(|port| *port != document::PORT);
             settings.extend(other_port.map(|port| format!("accept_port: {port}")));
+            let missing = member.lacks().filter(|(.., lack)| *lack == Lack::Interface);
+            let missing =
+                missing.map(|(nid, name, _)| format!("{} on a missing {name}", nid.net()));
+            settings.extend(missing.collect::<Vec<_>>());
             let key = (member.role, settings);
             by_settings.entry(key).or_default().push(at);
         }
@@ -287,6 +291,26 @@ impl Member {
     /// Returns true if the member pings its gateways regularly.
     pub(crate) fn asks_gateways(&self) -> bool {
         self.document.globals.alive_router_check_interval != Some(0)
+    }
+
+    /// Returns what the machine lacks under NIs, each with the NID and the name of its interface.
+    fn lacks(&self) -> impl Iterator<Item = (Nid, &str, Lack)> {
+        let machine = self.machine.iter();
+        machine.flat_map(|machine| {
+            let nis = self.document.nets.iter().flat_map(|net| &net.nis);
+            nis.filter_map(|ni| {
+                let (nid, name) = (ni.config.nid?, ni.config.interfaces.first()?);
+                let lack = machine.lack(nid.net(), Some(nid), name)?;
+                Some((nid, name.as_str(), lack))
+            })
+        })
+    }
+
+    /// Returns what an administrator can do about an NI that the machine keeps from working; `None` if it does not, or is
+    /// not known.
+    pub(crate) fn advice_for(&self, nid: Nid) -> Option<String> {
+        let (_, name, lack) = self.lacks().find(|(own, ..)| *own == nid)?;
+        Some(self.machine.as_ref()?.advice_for(lack, name))
     }
 
     /// Marks an NI as one that works.

@@ -80,6 +80,11 @@ impl Cause {
         let _infallible = writeln!(page, "    {}", place.trim_end());
         wrapped(page, "    ", &first.reason);
         wrapped(page, "    ", &format!("fix: {}", first.fix));
+        if self.others > 0 {
+            let others = counted(self.others, "finding");
+            let text = format!("and {others} with other details, which --json lists");
+            wrapped(page, "    ", &text);
+        }
     }
 }
 

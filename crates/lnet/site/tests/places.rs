@@ -153,6 +153,55 @@ fn messages_of_kernels_are_found_by_kind_and_node() {
     assert_eq!(found.fix, "lnetctl ping 10.0.0.2@o2ib");
 }
 
+#[test]
+fn options_that_a_module_does_not_take_are_found_at_their_place() {
+    let right = "options lnet networks=tcp(eth0) accept_port=0x3dc\n";
+    for (wrong, severity, column) in [
+        (
+            "options lnet networks=tcp(eth0) acept_port=988\n",
+            Severity::Warning,
+            33,
+        ),
+        (
+            "options lnet networks=tcp(eth0) accept_port=70000\n",
+            Severity::Error,
+            33,
+        ),
+        (
+            "options lnet networks=tcp(eth0) accept=secured\n",
+            Severity::Error,
+            33,
+        ),
+        (
+            "options ksocklnd credits=abc\noptions lnet networks=tcp(eth0)\n",
+            Severity::Error,
+            18,
+        ),
+    ] {
+        let found = fires("option-mistaken", wrong, right);
+        assert_eq!(
+            (found.severity, found.line, found.column),
+            (severity, 1, column),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn network_without_an_interface_shares_none() {
+    let text = "options lnet networks=tcp0(eth0),o2ib\n";
+    let found = findings(text, None);
+    assert!(
+        found.iter().all(|one| one.code != "interface-shared"),
+        "{found:#?}"
+    );
+    let first = found
+        .iter()
+        .find(|one| one.code == "first-interface")
+        .unwrap();
+    assert!(first.fix.contains("o2ib(ib0)"), "{}", first.fix);
+}
+
 /// Lines of kernels' own logs, with what a finding says of each.
 #[test]
 fn every_error_of_a_kernel_is_reported_with_its_node_and_number() {

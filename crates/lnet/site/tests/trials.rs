@@ -261,10 +261,7 @@ fn what_the_check_contradicts_is_no_success() {
             "in doubt: warning[virtual-interface] client",
         ),
         ("cases/c26", "in doubt: error[nid-claimed-twice] mgs"),
-        (
-            "reach-ignores-down-interface",
-            "bring the interface of 10.1.0.5@tcp up",
-        ),
+        ("reach-ignores-down-interface", "on a: ip link set eth0 up"),
     ] {
         let Some(reach) = reached(name, "", "") else {
             return;
@@ -314,6 +311,26 @@ fn the_effects_of_a_failure_fit_a_screen_and_the_cause_comes_first() {
         second.contains("cause: rtr001: no longer forwards between"),
         "{text}"
     );
+}
+
+#[test]
+fn an_interface_that_does_not_work_is_the_first_repair_and_a_missing_one_is_not_brought_up() {
+    for (node, cure) in [
+        ("cn050", "name one of: lo, eth9"),
+        ("cn070", "ip link set eth0 up"),
+    ] {
+        let Some(reach) = reached("site200", node, "oss001") else {
+            return;
+        };
+        assert_eq!(reach.directions.len(), 2);
+        for one in &reach.directions {
+            let repair = one.repair.as_deref().unwrap_or_default();
+            assert!(
+                repair.starts_with(&format!("on {node}: ")) && repair.contains(cure),
+                "{repair}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct ConvertDefaults {
 pub enum ConvertError {
     /// A network names no interface, and there is no default.
     #[error(
-        "network {0} names no interface: the module would take the first that it finds; write {0}(eth0)"
+        "network {0} names no interface: the module would take the first that it finds; write {0}(INTERFACE)"
     )]
     NoInterface(Net),
     /// An entry of `routes` expands to too many routes.
@@ -120,7 +120,14 @@ impl ModuleOptions {
         &self,
         defaults: &ConvertDefaults,
     ) -> Result<(Config, Vec<LeftOut>), ConvertError> {
-        let mut notes = Vec::new();
+        let twice: BTreeSet<&String> = self.twice.iter().collect();
+        let twice = twice.into_iter().map(|name| {
+            let text = format!(
+                "lnet {name}: given more than once, and the module takes the last value only"
+            );
+            LeftOut::lost(text).with_advice("join the values, or remove all but one".to_owned())
+        });
+        let mut notes: Vec<LeftOut> = twice.collect();
         let mut config = Config {
             nets: self.nets(defaults)?,
             ip2nets: self.ip2nets(&mut notes),
@@ -260,6 +267,7 @@ impl ModuleOptions {
             buffers: config.buffers,
             globals,
             others,
+            twice: Vec::new(),
         };
         if !config.nets.is_empty() && !config.ip2nets.is_empty() {
             let text = "networks and ip2nets: the module accepts only one of them";

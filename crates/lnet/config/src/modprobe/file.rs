@@ -190,20 +190,18 @@ fn option(
         ("lnet", "routes") => OptionKind::Routes,
         _ => return parameter(options, module, name, value),
     };
-    let is_first = |there: bool| {
+    let is_there = match kind {
+        OptionKind::Networks => !options.networks.is_empty(),
+        OptionKind::Ip2Nets => !options.ip2nets.is_empty(),
+        OptionKind::Routes => !options.routes.is_empty(),
+    };
+    if is_there {
         let key = name.text.to_owned();
         // The module uses only the last one, but the author of two entries means both.
-        let twice = dialect == Dialect::Kernel && there;
-        if twice {
-            Err(Fault::new(name.place, Problem::KeyTwice { key }))
-        } else {
-            Ok(())
+        if dialect == Dialect::Kernel {
+            return Err(Fault::new(name.place, Problem::KeyTwice { key }));
         }
-    };
-    match kind {
-        OptionKind::Networks => is_first(!options.networks.is_empty())?,
-        OptionKind::Ip2Nets => is_first(!options.ip2nets.is_empty())?,
-        OptionKind::Routes => is_first(!options.routes.is_empty())?,
+        options.twice.push(key);
     }
     grammar::value(options, kind, value, dialect)?;
     let both = !options.networks.is_empty() && !options.ip2nets.is_empty();

@@ -28,6 +28,7 @@ mod convert;
 mod file;
 mod grammar;
 mod lnd;
+mod mistakes;
 mod print;
 mod proof;
 mod scan;
@@ -37,6 +38,7 @@ use lnet_types::Net;
 use lnet_types::expr::{NetExpr, NidExpr};
 
 pub use convert::{ConvertDefaults, ConvertError, LeftOut, Skipped};
+pub use mistakes::Mistake;
 pub use print::OptionTooLong;
 pub use proof::{Proof, Unproved};
 
@@ -63,6 +65,8 @@ pub struct ModuleOptions {
     /// Options without a form in YAML, and those of other modules. Some options of the modules of
     /// LNDs are settings of every interface.
     pub others: Vec<OtherOption>,
+    /// The names of `networks`, `ip2nets` or `routes` that are given more than once. The module takes the last value.
+    pub twice: Vec<String>,
 }
 
 /// A network of `networks` or `ip2nets`.
@@ -244,7 +248,8 @@ impl ModuleOptions {
         // The module takes the last value.
         let mut others = self.others.iter().rev();
         let option = others.find(|one| (&*one.module, &*one.name) == ("lnet", name));
-        option.and_then(|one| one.value.parse().ok())
+        let number = option.and_then(|one| mistakes::c_number(&one.value));
+        number.and_then(|number| u16::try_from(number).ok())
     }
 
     /// Returns true if a document could express none of the options.

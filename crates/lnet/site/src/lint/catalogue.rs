@@ -179,6 +179,11 @@ pub(crate) static ROUTE_PASSED_OVER: Lint = warning(
     "a route of the module that has no effect (an error if it stops LNet)",
     "correct the route or remove it: an import of YAML rejects it",
 );
+pub(crate) static OPTION_MISTAKEN: Lint = warning(
+    "option-mistaken",
+    "an option that the module does not take (an error if it stops LNet)",
+    "correct the name or the value: `modinfo -p MODULE` lists the options",
+);
 pub(crate) static MTU_DIFFERS: Lint = warning(
     "mtu-differs",
     "interfaces of one network have different MTUs",
@@ -411,7 +416,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 68] = [
+pub static LINTS: [&Lint; 69] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -434,6 +439,7 @@ pub static LINTS: [&Lint; 68] = [
     &IP2NETS_PASSED_OVER,
     &CREDITS_TOO_FEW,
     &ROUTE_PASSED_OVER,
+    &OPTION_MISTAKEN,
     &MTU_DIFFERS,
     &WATERMARK_REPLACED,
     &QUEUE_DEPTH_DIFFERS,

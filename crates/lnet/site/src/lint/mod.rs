@@ -148,7 +148,7 @@ pub fn lint_places(
 }
 
 /// The lints of [`lint_places`].
-const PLACES: [&str; 9] = [
+const PLACES: [&str; 10] = [
     "import-refused",
     "loopback-interface",
     "virtual-interface",
@@ -158,6 +158,7 @@ const PLACES: [&str; 9] = [
     "nid-claimed-twice",
     "prefix-differs",
     "port-differs",
+    "option-mistaken",
 ];
 
 fn nodes<'s>(sources: &'s [Source<'s>], count: impl Fn(usize) -> usize) -> Vec<Node<'s>> {

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use lnet_config::machine::{Machine, MachineError};
-use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, Skipped, is_options};
+use lnet_config::modprobe::{
+    ConvertDefaults, Dialect, Mistake, ModuleOptions, Skipped, is_options,
+};
 use lnet_config::{ConfigError, Document, Places, Position, RouteConfig, Step};
 use lnet_types::Net;
 use thiserror::Error;
@@ -51,6 +53,8 @@ pub(crate) struct Source<'a> {
     pub(crate) unnamed: Vec<Net>,
     /// Routes in module options that the module does not use, each with the reason.
     pub(crate) skipped: Vec<(RouteConfig, Skipped)>,
+    /// Options that the module does not take.
+    pub(crate) mistakes: Vec<Mistake>,
     /// True if the text is a log with messages of the kernel's modules.
     is_log: bool,
     /// True if the text has options of the module.
@@ -101,6 +105,7 @@ impl<'a> Source<'a> {
             incomplete: Vec::new(),
             unnamed: Vec::new(),
             skipped: Vec::new(),
+            mistakes: Vec::new(),
             is_log: input.text.lines().any(is_message),
             is_options: is_options(input.text),
             port: input.port,
@@ -152,6 +157,7 @@ impl<'a> Source<'a> {
             hop: None,
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
+        self.mistakes = options.mistakes();
         self.port = options.port("accept_port").or(self.port);
         self.bulk_port = options.port("accept_port_bulk");
         let routes = options.routes(&defaults).unwrap_or_default().into_iter();

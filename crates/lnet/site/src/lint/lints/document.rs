@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use lnet_config::{ConfigError, Step};
+use lnet_types::LndType;
 
-use crate::lint::catalogue::{FIRST_INTERFACE, IMPORT_REFUSED, Lint, UNKNOWN_KEY, UNREADABLE};
+use crate::lint::catalogue::{
+    FIRST_INTERFACE, IMPORT_REFUSED, Lint, OPTION_MISTAKEN, Severity, UNKNOWN_KEY, UNREADABLE,
+};
 use crate::lint::finding::{Finding, Shown};
 use crate::lint::node::Node;
 use crate::lint::source::{Complaints, Unreadable};
@@ -66,6 +69,24 @@ fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
     }
 }
 
+/// Reports options that their modules do not take.
+pub(super) fn option_mistaken(node: &Node<'_>) -> Vec<Finding> {
+    let told = node.source.mistakes.iter().map(|one| {
+        let fix = OPTION_MISTAKEN.helps.to_owned();
+        let made = node.finding(
+            &OPTION_MISTAKEN,
+            &[Step::Key(&one.name)],
+            one.text.clone(),
+            fix,
+        );
+        match one.stops_module {
+            true => made.with_severity(Severity::Error),
+            false => made,
+        }
+    });
+    told.collect()
+}
+
 /// Reports nets without a named interface: which interface is the first may change from boot to boot.
 pub(super) fn first_interface(node: &Node<'_>) -> Vec<Finding> {
     let told = node.source.unnamed.iter().map(|net| {
@@ -73,7 +94,8 @@ pub(super) fn first_interface(node: &Node<'_>) -> Vec<Finding> {
             "network {net} names no interface, so the module takes the first interface that it finds, which changes with \
              the order of interfaces"
         );
-        let fix = format!("name it, as in networks={net}(eth0)");
+        let example = if net.lnd == LndType::O2IB { "ib0" } else { "eth0" };
+        let fix = format!("name it, as in networks={net}({example})");
         node.finding(&FIRST_INTERFACE, &[Step::Key("net")], reason, fix)
     });
     told.collect()

@@ -102,7 +102,9 @@ pub(super) fn at_interfaces(ni: &Ni<'_>) -> Vec<Step<'static>> {
 pub(super) fn shared_device(node: &Node<'_>) -> Vec<Finding> {
     let mut by_device: BTreeMap<String, Vec<&Ni<'_>>> = BTreeMap::new();
     for ni in &node.nis {
-        if let Some(name) = &ni.interface {
+        // The interface of a network that names none is the first, or made up.
+        let is_named = !node.source.unnamed.contains(&ni.net);
+        if let Some(name) = ni.interface.as_ref().filter(|_| is_named) {
             let device = device(node.machine(), name);
             by_device.entry(device).or_default().push(ni);
         }

@@ -30,11 +30,12 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 48] = [
+const SEARCHES: [Search; 49] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
     document::first_interface,
+    document::option_mistaken,
     interfaces::interface_missing,
     interfaces::interface_down,
     interfaces::rdma_device_missing,
