@@ -159,7 +159,10 @@ fn wait_for_interfaces(
             return Ok(true);
         }
         if missing != told {
-            let text = format!("waiting for {list}, {} s at most", left.as_secs());
+            let text = format!(
+                "waiting for {list}, {} s at most",
+                left.as_secs_f64().ceil()
+            );
             complaint(&text);
             tell_status(&text);
             told = missing;

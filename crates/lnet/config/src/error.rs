@@ -139,7 +139,7 @@ pub enum Problem {
     #[error("{0}")]
     Rule(PolicyError),
     /// Module options that end too early, or that have text after their end.
-    #[error("expected {expected}, found '{found}'")]
+    #[error("expected {expected}, found {}", quoted(.found))]
     Expected {
         /// The expected text.
         expected: &'static str,
@@ -252,6 +252,14 @@ pub enum Problem {
         /// The gateway.
         gateway: Nid,
     },
+}
+
+/// Returns a text that was found, in quotes.
+fn quoted(found: &str) -> String {
+    match found {
+        "" => "the end of the text".to_owned(),
+        found => format!("'{found}'"),
+    }
 }
 
 impl Problem {

@@ -68,19 +68,30 @@ fn changes(old: &Member, new: &Member) -> Vec<String> {
         (false, true) => changes.push("now forwards (routing is on)".to_owned()),
         _ => {}
     }
-    let nids = |member: &Member| -> BTreeSet<String> {
-        let down: BTreeSet<Nid> = member.failed_nids().collect();
-        let known = member.nids().filter(|nid| !down.contains(nid));
-        // The NIDs of nodes in one class differ; their nets say what changed for all.
-        known.map(|nid| format!("an NI on {}", nid.net())).collect()
+    // The NIDs of nodes in one class differ; their nets say what changed for all.
+    let nets = |member: &Member| -> BTreeSet<String> {
+        member
+            .nids()
+            .map(|nid| format!("an NI on {}", nid.net()))
+            .collect()
     };
+    let down = |member: &Member| -> BTreeSet<String> {
+        let failed = member.failed_nids();
+        failed
+            .map(|nid| format!("the NI on {}", nid.net()))
+            .collect()
+    };
+    for (was, is, what) in [(old, new, "down"), (new, old, "up again")] {
+        let changed = &down(is) - &down(was);
+        changes.extend(changed.iter().map(|ni| format!("{ni} is {what}")));
+    }
     let routes = |member: &Member| -> BTreeSet<String> {
         let routes = member.document.routes.iter();
         routes
             .map(|route| format!("the route to {} by {}", route.net, route.gateway))
             .collect()
     };
-    for (was, is) in [(nids(old), nids(new)), (routes(old), routes(new))] {
+    for (was, is) in [(nets(old), nets(new)), (routes(old), routes(new))] {
         let (lost, won) = (&was - &is, &is - &was);
         if !lost.is_empty() {
             changes.push(format!("lost {}", joined(&lost)));

@@ -99,7 +99,7 @@ fn of_two_rules_of_a_network_the_module_is_not_said_to_ignore_one() {
     let passed_over = found.iter().find(|one| one.code == "ip2nets-passed-over");
     let reason = &passed_over.unwrap().reason;
     assert!(
-        reason.contains("the module takes those of both"),
+        reason.contains("the module takes the interfaces of both"),
         "{reason}"
     );
 }

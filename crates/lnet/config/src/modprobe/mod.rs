@@ -274,11 +274,15 @@ impl ModuleOptions {
     }
 }
 
-/// Returns whether a text is a file of `modprobe.d` and no document: no document has a line that begins with `options`.
+/// Returns whether a text is a file of `modprobe.d` and no document: no document has a line that begins with one of its
+/// commands.
 #[must_use]
 pub fn is_options(text: &str) -> bool {
-    text.lines()
-        .any(|line| line.split_whitespace().next() == Some("options"))
+    const COMMANDS: [&str; 5] = ["alias", "blacklist", "install", "options", "softdep"];
+    let mut words = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    words.any(|word| COMMANDS.contains(&word))
 }
 
 fn is_quote(character: char) -> bool {

@@ -197,7 +197,7 @@ fn a_network_without_interface_needs_one_to_be_given() {
 #[test]
 fn an_unclosed_list_is_rejected_where_it_breaks_off() {
     insta::assert_snapshot!(rejection("options lnet networks=\"tcp0(eth0\"\n"), @r#"
-    error: expected ',' or ')' behind the interface, found ''
+    error: expected ',' or ')' behind the interface, found the end of the text
      --> lnet.conf:1:33
       |
     1 | options lnet networks="tcp0(eth0"

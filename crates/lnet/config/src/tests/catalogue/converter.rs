@@ -162,7 +162,7 @@ fn t_l08_routes_may_be_written_with_keys() {
     assert_eq!(problem(&bad), "invalid value '0' for key 'hop'");
     assert_eq!(
         problem("routes='tcp0: { hop: 1 }'"),
-        "expected a gateway in the entry before, found ''"
+        "expected a gateway in the entry before, found the end of the text"
     );
     assert_eq!(problem("routes='tcp0: { gw: 1 }'"), "invalid key 'gw'");
 }

@@ -58,7 +58,14 @@ fn told(node: &Node<'_>, lint: &'static Lint, complaints: &Complaints) -> Vec<Fi
 /// Returns a finding for an error of the reader, at the error's place.
 fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
     let problem = error.problem();
-    let made = node.finding(lint, &[], problem.to_string(), problem.help());
+    let help = problem.help();
+    // The excerpt says where.
+    let fix = if help == "here" {
+        lint.helps.to_owned()
+    } else {
+        help
+    };
+    let made = node.finding(lint, &[], problem.to_string(), fix);
     let (text, marked) = error.excerpt();
     Finding {
         line: error.line(),

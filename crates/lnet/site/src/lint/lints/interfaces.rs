@@ -353,18 +353,19 @@ pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
             "on a machine with addresses for both",
         ),
     };
-    // [CONF-25] is about documents. Modules up to 2.17 take the interfaces of all rules that cover an address.
-    let but = match node.source.is_options {
-        true => "; the module takes those of both, and an import of the converted YAML does not",
-        false => "",
-    };
     let told = passed_over.into_iter().map(|(at, rule, earlier)| {
-        let reason = format!(
-            "{} is ignored {when}: the rule for {} comes first, and a network gets the interfaces of the first rule that \
-             covers an address{but}",
-            rule.spec(),
-            earlier.spec(),
-        );
+        let (rule, earlier) = (rule.spec(), earlier.spec());
+        // [CONF-25] is about documents. Modules up to 2.17 take the interfaces of all rules that cover an address.
+        let reason = match node.source.is_options {
+            true => format!(
+                "{earlier} and {rule} both cover an address {when}: the module takes the interfaces of both, and an import \
+                 of the converted YAML takes those of {earlier} only"
+            ),
+            false => format!(
+                "{rule} is ignored {when}: the rule for {earlier} comes first, and a network gets the interfaces of the \
+                 first rule that covers an address"
+            ),
+        };
         let path = [Step::Key("ip2nets"), Step::Item(at)];
         let fix = IP2NETS_PASSED_OVER.helps.to_owned();
         node.finding(&IP2NETS_PASSED_OVER, &path, reason, fix).with_severity(severity)

@@ -23,11 +23,13 @@ const VIRTUAL: [&str; 14] = [
 ];
 
 /// Decides whether an interface is a bridge or link of containers or virtual machines. Docker's networks are called
-/// `br-` and 12 hexadecimal digits.
+/// `br-` and 12 hexadecimal digits, and its links `veth` and 7.
 #[must_use]
 pub fn is_virtual(name: &str) -> bool {
-    let of_docker = name.strip_prefix("br-").is_some_and(|rest| {
-        rest.len() == 12 && rest.chars().all(|digit| digit.is_ascii_hexdigit())
+    let of_docker = [("br-", 12), ("veth", 7)].iter().any(|(begin, digits)| {
+        name.strip_prefix(begin).is_some_and(|rest| {
+            rest.len() == *digits && rest.chars().all(|digit| digit.is_ascii_hexdigit())
+        })
     });
     of_docker || VIRTUAL.iter().any(|begin| name.starts_with(begin))
 }
