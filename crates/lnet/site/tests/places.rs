@@ -246,6 +246,13 @@ fn every_error_of_a_kernel_is_reported_with_its_node_and_number() {
             ["Bad UDSP policy", "before it"],
         ),
         (
+            "LNetError: Refusing connection from 10.1.0.100 magic 12345678: unrecognised acceptor protocol",
+            [
+                "once, of 10.1.0.100: Refusing connection",
+                "ping 10.1.0.100@tcp",
+            ],
+        ),
+        (
             "LNetError: 9:0:(nobody.c:1:knows()) what 10.1.0.7@tcp did 5 times is new: rc = -71",
             ["of 10.1.0.7@tcp", "-71 EPROTO"],
         ),

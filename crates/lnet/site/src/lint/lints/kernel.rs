@@ -276,10 +276,9 @@ impl What {
             return None;
         }
         let known = KINDS.iter().position(|kind| line.contains(kind.has));
-        known.map(Self::Known).or_else(|| {
-            let text = ERRORS.iter().find_map(|error| line.split_once(error));
-            text.map(|(_, text)| Self::Other(shape(without_place(text))))
-        })
+        known
+            .map(Self::Known)
+            .or_else(|| Some(Self::Other(shape(error_in(line)?))))
     }
 }
 
@@ -365,8 +364,8 @@ fn of_kind(kind: Option<&Kind>, named: Option<Named>, seen: &Seen<'_>) -> (Strin
 
 /// Returns what is known of an error that is not in the list, and the next command.
 fn of_other(named: Option<Named>, seen: &Seen<'_>) -> (String, String) {
-    let text = without_place(seen.text.trim());
-    let text: String = text.chars().take(160).collect();
+    let text = error_in(seen.text).unwrap_or(seen.text);
+    let text: String = text.trim().chars().take(160).collect();
     let reason = format!("{}: {text}{}", seen.of(named), seen.errno());
     let fix = named.map_or_else(
         || "look at what the log has before it".to_owned(),
@@ -435,10 +434,12 @@ fn named_in(line: &str) -> Option<Named> {
         .or_else(|| nid_in(line).map(Named::Nid))
 }
 
-/// Returns a message without the process and the place in the code, such as `8374:0:(acceptor.c:425:lnet_acceptor()) `.
-fn without_place(text: &str) -> &str {
+/// Returns the error that a line tells of, without the time, the process and the place in the code, such as
+/// `8374:0:(acceptor.c:425:lnet_acceptor()) `; `None` if the line tells of none.
+fn error_in(line: &str) -> Option<&str> {
+    let (_, text) = ERRORS.iter().find_map(|error| line.split_once(error))?;
     let after = text.split_once("()) ").map(|(_, after)| after);
-    after.unwrap_or(text)
+    Some(after.unwrap_or(text))
 }
 
 /// Returns a text with `#` for each number, so that messages of one kind are one.
