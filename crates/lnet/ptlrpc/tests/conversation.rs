@@ -136,7 +136,7 @@ fn log_of_a_healthy_mgs_is_read_and_the_connection_ended() {
     let target = &system.targets["fs1-OST0001"];
     assert_eq!(target.nids, ["192.168.1.10@tcp"]);
     assert_eq!(target.failover, [["192.168.1.11@tcp", "fd00::11@tcp"]]);
-    assert!(rules.is_empty() && system.problems.is_empty());
+    assert!(rules.texts().is_empty() && system.problems.is_empty());
     let connect = [opc::MGS_CONNECT, opc::LLOG_CREATE, opc::LLOG_READ_HEADER];
     assert_eq!(server.asked[..3], connect);
     assert_eq!(server.asked.last(), Some(&opc::MGS_DISCONNECT));
@@ -183,12 +183,20 @@ fn log_is_read_whole_whatever_the_lengths_of_its_records() {
 #[test]
 fn rules_of_security_are_read_from_their_own_log() {
     let mut rules = LogWriter::default();
-    rules.command(0xc_e016, 0, &["fs1", "default=krb5i"]);
+    let mut rule = |flags, text| {
+        rules.marker(flags, "fs1", "srpc.flavor");
+        rules.command(0xc_e016, 0, &["fs1", text]);
+        rules.marker(flags + 1, "fs1", "srpc.flavor");
+    };
+    // The first rule was replaced.
+    rule(5, "default=ska");
+    rule(1, "default=krb5i");
+    rules.command(0xc_e016, 0, &["fs1", "tcp=krb5p"]);
     let served = mgs().log("fs1-sptlrpc", rules);
     let mut server = Server::new(vec![served]);
     let mut exchange = reading();
     run(&mut exchange, &mut server, None);
-    assert_eq!(exchange.log().unwrap().1, ["default=krb5i"]);
+    assert_eq!(exchange.log().unwrap().1.texts(), ["default=krb5i"]);
     expect_nothing_hidden(&exchange, &server);
 }
 

@@ -139,7 +139,7 @@ impl<'a> Gathering<'a> {
             if let Some((found, rules)) = log.filter(|_| is_served) {
                 facts.has_log = true;
                 facts.problems.clone_from(&found.problems);
-                facts.rules = rules.to_vec();
+                facts.rules = rules.clone();
                 system = found.clone();
             }
             if is_served || is_final {
@@ -270,12 +270,16 @@ impl<'a> Gathering<'a> {
             let mut reaches = target.nodes.iter().flatten().chain(&target.now);
             target.is_unasked = reaches.any(Reach::is_unasked);
         }
-        let wants_keys = facts.rules_with_keys().next().is_some();
-        if self.args.targets && !wants_keys {
+        if self.args.targets {
+            // The check speaks with the null flavor only.
+            let rules = &facts.rules;
+            let speaks =
+                |target: &&mut TargetFacts| target.needs(rules) == lnet_ptlrpc::Needs::Nothing;
             let asked = facts
                 .targets
                 .iter_mut()
-                .filter(|target| !target.is_inactive);
+                .filter(|target| !target.is_inactive)
+                .filter(speaks);
             let asked: Vec<&mut TargetFacts> = asked.collect();
             let (total, done) = (asked.len(), AtomicUsize::new(0));
             let queue = Mutex::new(asked);

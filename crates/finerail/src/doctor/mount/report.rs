@@ -164,7 +164,7 @@ impl Report<'_> {
             "parameters": self.gathered.system.parameters,
             "pools": self.gathered.system.pools,
             "problems": facts.problems,
-            "security_rules": facts.rules,
+            "security_rules": facts.rules.texts(),
             "left": left.collect::<Vec<_>>(),
         });
         Ok(serde_json::to_string_pretty(&document)? + "\n")

@@ -22,6 +22,7 @@ use crate::body::{Body, flags};
 use crate::file_system::FileSystem;
 use crate::message::{Message, early_checksum};
 use crate::opcode::{opcode_name, portal};
+use crate::rules::SecurityRules;
 use crate::text::{Release, Status};
 use crate::view::View;
 
@@ -736,7 +737,7 @@ impl Exchange {
     /// Returns the file system that the log describes, and the rules of security; also in part, if a
     /// [`Exchange::failure`] says so.
     #[must_use]
-    pub fn log(&self) -> Option<(&FileSystem, &[String])> {
+    pub fn log(&self) -> Option<(&FileSystem, &SecurityRules)> {
         match &self.script {
             Script::Log(reader) => Some((&reader.system, &reader.rules)),
             Script::Knock { .. } | Script::Nothing => None,

@@ -7,6 +7,7 @@ use super::catalogue::*;
 use super::facts::{Answer, Facts, Mgs, Reach, TargetFacts, Way, Why};
 use crate::client::{Failure, Service};
 use crate::opc::MGS_CONNECT;
+use crate::rules::Needs;
 
 /// What follows from the facts.
 #[derive(Clone, Debug, Default)]
@@ -122,6 +123,15 @@ pub fn check(facts: &Facts) -> Verdict {
         check_log(facts, &mut verdict);
         for target in facts.targets.iter().filter(|target| !target.is_inactive) {
             check_target(target, &mut verdict);
+            match target.needs(&facts.rules) {
+                Needs::Nothing => {}
+                Needs::Keys(rule) => {
+                    verdict.add(&FLAVOR_NEEDED, &target.name, format!("the rule {rule}"));
+                }
+                Needs::Unclear(rule) => {
+                    verdict.add(&FLAVOR_UNCLEAR, &target.name, format!("the rule {rule}"));
+                }
+            }
             if target.is_unasked {
                 verdict.add(&UNFINISHED, &target.name, facts.why_cut());
             }
@@ -270,9 +280,6 @@ fn check_log(facts: &Facts, verdict: &mut Verdict) {
             facts.fs.clone(),
             format!("{count} targets in the log"),
         );
-    }
-    for rule in facts.rules_with_keys() {
-        verdict.add(&FLAVOR_NEEDED, facts.fs.clone(), format!("the rule {rule}"));
     }
     for service in [Service::Mdt, Service::Ost] {
         let targets = facts
