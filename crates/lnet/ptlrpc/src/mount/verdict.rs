@@ -41,11 +41,7 @@ impl Verdict {
 
     fn add(&mut self, kind: &'static Kind, place: impl Into<String>, seen: impl Into<String>) {
         let place = (place.into(), seen.into());
-        let is_root = place.0.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name);
-        let severity = match kind.severity {
-            Severity::Suffers if is_root => Severity::Fails,
-            severity => severity,
-        };
+        let severity = severity_at(kind, &place.0);
         match self
             .findings
             .iter_mut()
@@ -53,11 +49,7 @@ impl Verdict {
         {
             Some(finding) => {
                 finding.severity = finding.severity.min(severity);
-                // What makes the finding so bad comes first.
-                match severity {
-                    Severity::Fails => finding.places.insert(0, place),
-                    Severity::Suffers | Severity::Unknown => finding.places.push(place),
-                }
+                finding.places.push(place);
             }
             None => self.findings.push(Finding {
                 kind,
@@ -65,6 +57,15 @@ impl Verdict {
                 places: vec![place],
             }),
         }
+    }
+}
+
+/// Returns how bad a trouble is at a place.
+fn severity_at(kind: &Kind, place: &str) -> Severity {
+    let is_root = place.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name);
+    match kind.severity {
+        Severity::Suffers if is_root => Severity::Fails,
+        severity => severity,
     }
 }
 
@@ -137,6 +138,10 @@ pub fn check(facts: &Facts) -> Verdict {
             }
         }
         check_nids(facts, &mut verdict);
+    }
+    for Finding { kind, places, .. } in &mut verdict.findings {
+        // What makes the finding so bad comes first.
+        places.sort_by_key(|(place, _)| severity_at(kind, place));
     }
     let rank = |kind: &Kind| KINDS.iter().position(|known| *known == kind);
     verdict
@@ -336,11 +341,11 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
         return;
     }
     let is_away = |reach: &Reach| !reach.answers() && !untested(reach);
-    if !target.now.is_empty() && target.now.iter().all(is_away) {
+    let has_connected = target.knocks.iter().any(|knock| knock.result.is_ok());
+    if !has_connected && !target.now.is_empty() && target.now.iter().all(is_away) {
         return verdict.add(&TARGET_AWAY, name, describe(&target.now));
     }
-    let is_served_where_asked = target.knocks.iter().any(|knock| knock.result.is_ok())
-        || target.now.iter().any(Reach::answers);
+    let is_served_where_asked = has_connected || target.now.iter().any(Reach::answers);
     if !is_served_where_asked && target.now.iter().any(|reach| is_untried(&reach.way)) {
         let kind = match any_unexamined(&target.now) {
             true => &NOT_EXAMINED,
@@ -432,14 +437,17 @@ fn target_failure(failure: &Failure) -> &'static Kind {
     }
 }
 
-/// A NID belongs to one node: wherever it stands, the same NIDs stand beside it.
+/// A NID belongs to one node. An entry may lack NIDs that the node got later, or name only some of them; but of two entries
+/// with a NID in common, one has all NIDs of the other.
 fn check_nids(facts: &Facts, verdict: &mut Verdict) {
     let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in facts.targets.iter().flat_map(|target| &target.nodes) {
         let nids: BTreeSet<&str> = node.iter().map(|reach| reach.nid.as_str()).collect();
         for nid in nids.iter().copied() {
             let known = nodes.entry(nid).or_insert_with(|| nids.clone());
-            if *known != nids {
+            if known.is_subset(&nids) {
+                known.clone_from(&nids);
+            } else if !known.is_superset(&nids) {
                 verdict.add(
                     &NID_TWICE,
                     facts.fs.clone(),
