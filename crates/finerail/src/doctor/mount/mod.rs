@@ -65,8 +65,8 @@ pub(crate) struct MountArgs {
     /// Connect to each target too, and ask for its state
     #[arg(long)]
     targets: bool,
-    /// Reach the nodes as the node of this document would, through its routers. Peers see this as a restart of that
-    /// node, so do not use it while the node runs
+    /// Reach the nodes as the node of this document would, through its routers. While that node runs, the check refuses:
+    /// its peers would see a restart
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Connect from this local address
