@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lnet_types::{Nid, Time};
 
-use crate::opcode::{opcode_name, service_of};
+use crate::opcode::{opc, opcode_name, service_of};
 use crate::security::Flavor;
 
 /// An RPC that has ended, or that nothing more is known about.
@@ -79,6 +79,18 @@ impl Rpc {
     #[must_use]
     pub fn took(&self) -> Option<Duration> {
         self.ended.map(|end| end.saturating_since(self.started))
+    }
+
+    /// Returns the bytes of data that it moved: bulk, or what stood in the messages themselves. A read says in its status
+    /// how much that was.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        match (self.opc, self.status) {
+            _ if self.bulk > 0 => self.bulk,
+            (Some(opc::OST_READ), Some(read)) => u64::try_from(read).unwrap_or(0),
+            (Some(opc::OST_WRITE), Some(0..)) => self.asked,
+            _ => 0,
+        }
     }
 
     /// Returns whether it failed: an error, or no reply in time.
