@@ -82,6 +82,10 @@ impl FileSystem {
                 self.add_nid(text(1), nid);
             }
             Some("setup") => self.setup(text(0), &text(1), &text(2)),
+            Some("del_uuid") => {
+                self.nodes.remove(&text(1));
+            }
+            Some("del_conn") => self.remove_failover(&text(0), &text(1)),
             Some("add_conn") => self.add_failover(&text(0), &text(1)),
             Some("add_inactive_ost") => self.switch_off(&text(1)),
             Some("del_ost" | "del_mdt") => {
@@ -197,6 +201,16 @@ impl FileSystem {
                 &mut self.problems,
                 format!("{device}: a failover node of an unknown device"),
             ),
+        }
+    }
+
+    fn remove_failover(&mut self, device: &str, node: &str) {
+        let nids = self.nodes.get(node);
+        let name = self.devices.get(device);
+        if let (Some(nids), Some(name)) = (nids, name)
+            && let Some(target) = self.targets.get_mut(name)
+        {
+            target.failover.retain(|failover| failover != nids);
         }
     }
 

@@ -249,6 +249,29 @@ fn the_mgs_that_hangs_is_told_before_a_node_without_one() {
 }
 
 #[test]
+fn failover_node_of_the_mgs_that_does_not_answer_is_a_finding() {
+    let with = |nids: Vec<Reach>| {
+        let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+        let mut facts = facts(healthy(), vec![mdt]);
+        let outcome = None;
+        facts.mgs.push(Mgs { nids, outcome });
+        let found = check(&facts).findings;
+        let names = found.iter().map(|found| found.kind.name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let (one, other) = ("10.0.0.4@tcp", "10.0.0.5@tcp");
+    assert_eq!(with(vec![reach(one, Answer::Yes)]), "");
+    assert_eq!(
+        with(vec![silent(one), silent(other)]),
+        "failover-unreachable"
+    );
+    let half = vec![silent(one), reach(other, Answer::Yes)];
+    assert_eq!(with(half), "interface-unreachable");
+    assert_eq!(with(vec![reach(one, Answer::NotAsked)]), "");
+    assert_eq!(with(vec![unexamined(one)]), "");
+}
+
+#[test]
 fn what_failed_on_this_machine_accuses_no_server() {
     let own = || Failure::Own("cannot write the record".to_owned());
     let verdict = check(&facts(Some(Err(own())), Vec::new()));

@@ -48,6 +48,26 @@ impl Limits {
             whole: twelfth.saturating_mul(10),
         }
     }
+
+    /// Returns the limits of a conversation with this kind of target. An MDT or OST has the connection for less than ten
+    /// seconds, however long the check may take: 6 s for the questions, 1 s for a reply to a connect that is late, and
+    /// 2 s for the disconnect.
+    // [PTLRPC-21]
+    fn with(self, service: Service) -> Self {
+        const TARGET: Limits = Limits {
+            connect: Duration::from_secs(2),
+            request: Duration::from_secs(2),
+            whole: Duration::from_secs(6),
+        };
+        match service {
+            Service::Mgs => self,
+            Service::Mdt | Service::Ost => Self {
+                connect: self.connect.min(TARGET.connect),
+                request: self.request.min(TARGET.request),
+                whole: self.whole.min(TARGET.whole),
+            },
+        }
+    }
 }
 
 impl Default for Limits {
@@ -324,6 +344,7 @@ impl Exchange {
     }
 
     fn new(export: Export, script: Script, start: Start) -> Self {
+        let limits = start.limits.with(export.service);
         let ending = match export.conn_cnt {
             0 => Ending::Clean,
             _ => Ending::Left(export.clone()),
@@ -334,9 +355,9 @@ impl Exchange {
             stage: Stage::Connecting,
             pending: None,
             next_xid: (start.first_xid & !(XID_STEP - 1)).max(XID_STEP),
-            limits: start.limits,
+            limits,
             not_before: start.now,
-            ends: start.now + start.limits.whole,
+            ends: start.now + limits.whole,
             is_stopping: false,
             busy: 0,
             may_reconnect: true,
@@ -536,7 +557,8 @@ impl Exchange {
     fn handle(&mut self, pending: Pending, message: &Message<'_>, body: &Body<'_>, now: Time) {
         let status = body.status();
         let again = now + BUSY.1;
-        if status == EINPROGRESS && self.busy < BUSY.0 && again < self.ends {
+        let may_wait = self.busy < BUSY.0 && again < self.ends && !self.is_stopping;
+        if status == EINPROGRESS && may_wait {
             self.busy += 1;
             self.not_before = again;
             return;

@@ -27,8 +27,8 @@ const BYTES_MAX: u64 = 64 << 20;
 /// The most parts of the table of whereabouts, of up to 1 MiB each.
 const PARTS_MAX: u32 = 1024;
 
-/// The most records of a log.
-const RECORDS_MAX: u32 = 65_000;
+/// The most records of a log: the header has a bit for itself and for each of them.
+const RECORDS_MAX: u32 = BITMAP.1 as u32 * 8 - 1;
 
 const EPERM: i32 = -1;
 const ENOENT: i32 = -2;

@@ -13,7 +13,7 @@ use crate::rules::{Needs, SecurityRules};
 pub struct Facts {
     /// The name of the file system.
     pub fs: String,
-    /// The nodes of the MGS, in the order in which they were given, up to the one that answered.
+    /// The nodes of the MGS, in the order in which they were given. Those behind the one that serves were only pinged.
     pub mgs: Vec<Mgs>,
     /// What a client would reject in the log, or what does not fit together.
     pub problems: Vec<String>,
@@ -102,7 +102,10 @@ impl Reach {
     /// Returns whether a ping could have gone there, and did not.
     #[must_use]
     pub fn is_unasked(&self) -> bool {
-        let is_reached = matches!(self.way, Way::Direct { .. } | Way::Through { .. });
+        let is_reached = matches!(
+            self.way,
+            Way::Direct { .. } | Way::Through { .. } | Way::NotAsked
+        );
         is_reached && self.answer == Answer::NotAsked
     }
 
@@ -152,6 +155,8 @@ pub enum Way {
         /// What kept the check from it.
         why: String,
     },
+    /// The check ended before it looked for a way.
+    NotAsked,
     /// The text is no NID.
     Unreadable,
 }

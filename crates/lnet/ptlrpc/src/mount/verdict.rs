@@ -192,8 +192,13 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
         let name = names(&mgs.nids);
         verdict.add(&MGS_ON_FAILOVER, name, format!("{seen} ({})", kind.name));
     }
-    for mgs in facts.mgs.iter().skip(serving).take(1) {
-        silent_rails(&mgs.nids, "the MGS", verdict);
+    for (at, mgs) in facts.mgs.iter().enumerate().skip(serving) {
+        let is_unknown = any_unexamined(&mgs.nids) || mgs.nids.iter().any(Reach::is_unasked);
+        if at == serving || mgs.nids.iter().any(Reach::answers) {
+            silent_rails(&mgs.nids, "the MGS", verdict);
+        } else if !is_unknown {
+            verdict.add(&NO_FAILOVER, "the MGS", describe(&mgs.nids));
+        }
     }
 }
 
