@@ -45,6 +45,9 @@ pub(super) struct Endpoint {
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
 const ROOM: usize = 16 << 10;
 
+/// The most nets on which the check makes interfaces.
+const NETS_MAX: usize = 64;
+
 /// The shortest time in which a ping can say something about its target: connections take a few round trips.
 const PING_MIN: Duration = Duration::from_millis(10);
 
@@ -127,6 +130,11 @@ impl Endpoint {
     fn interface(&self, nid: Nid) -> Way {
         // Held while the interface is made, so that no other thread makes it, too.
         let mut nets = self.nets();
+        if nets.len() >= NETS_MAX && !nets.contains_key(&nid.net()) {
+            return Way::Unexamined {
+                why: format!("interfaces are made on {NETS_MAX} nets at most"),
+            };
+        }
         let missing = nets
             .entry(nid.net())
             .or_insert_with(|| self.provide(nid).err())

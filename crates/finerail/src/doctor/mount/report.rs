@@ -189,7 +189,7 @@ fn row(name: &str, node: &str, reach: &Reach) -> [String; 5] {
         Way::Here => "this machine".to_owned(),
         Way::NoNet => "no net".to_owned(),
         Way::NoDevice { .. } => "no RDMA device".to_owned(),
-        Way::Unexamined { .. } => "not tried".to_owned(),
+        Way::Unexamined { .. } | Way::NotAsked => "not tried".to_owned(),
         Way::Unreadable => "no NID".to_owned(),
     };
     let answer = match &reach.answer {
