@@ -36,10 +36,10 @@ use lnet_ptlrpc::server::{LogWriter, Served, Trouble};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use common::finerail;
 use common::lustre::{LustreNode, log_of, nid};
 use common::process::{Ended, Process, on_a_terminal, run};
 use common::site::{Site, yaml};
-use common::finerail;
 use world::{AMPLE, MDT0, MGS, NOBODY, OSS, OST0, OST1, SHORT, SPARE, World, each, expect};
 
 #[test]
