@@ -102,6 +102,25 @@ pub fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(raised)
 }
 
+/// Returns the flag of [`raise_on_signals`], which the end of the terminal sets, too, if the program does not ignore that
+/// (`nohup`). It may come twice, and does not end the process.
+pub fn raise_on_signals_and_hangup() -> io::Result<Arc<AtomicBool>> {
+    let raised = raise_on_signals()?;
+    if !ignores_hangup() {
+        flag::register(SIGHUP, Arc::clone(&raised))?;
+    }
+    Ok(raised)
+}
+
+/// Returns whether the process was started with SIGHUP ignored.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
+}
+
 /// Tells the service manager, if there is one, what the service does before it is ready.
 pub fn tell_status(text: &str) {
     notify(NotifyState::Status(text));

@@ -315,8 +315,8 @@ fn details(rpc: &Rpc) -> String {
     if rpc.bulk_parts > 0 {
         words.push(format!("{} B", rpc.bulk));
     }
-    words.push(match (rpc.end, rpc.status) {
-        (End::Answered, Some(status)) => Status(status).to_string(),
+    words.push(match (rpc.end, rpc.status_text()) {
+        (End::Answered, Some(status)) => status,
         (End::Answered, None) => "answered".to_owned(),
         (End::Unanswered, _) => "NO REPLY".to_owned(),
         (End::InFlight, _) => "in flight".to_owned(),

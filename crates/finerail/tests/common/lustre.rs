@@ -86,6 +86,7 @@ fn serve(
     server: &Mutex<Server>,
     before_answer: &Mutex<Option<BeforeAnswer>>,
 ) {
+    let begun = Instant::now();
     let queue = node.event_queue();
     let mut late: Vec<(Instant, Answer, ProcessId)> = Vec::new();
     loop {
@@ -95,6 +96,7 @@ fn serve(
         match inbox.next(left) {
             Ok(message) => {
                 let mut server = server.lock().unwrap();
+                server.at(begun.elapsed());
                 answers = server.request(portal, message.match_bits, &message.data);
                 to = Some(message.from);
                 let asked = server.asked.last().copied();

@@ -30,7 +30,7 @@ fn targets_that_are_switched_off_are_not_said_to_serve() {
             .command(0xc_f00f, 0, &["fs1-OST0001-osc", "osc.active=0"]);
         world.log.marker(2, OST1, "off");
         // An empty rule needs no keys.
-        world.rules.command(0xc_e016, 0, &["fs1", ""]);
+        world.rule(1, "fs1", "");
     });
     let ended = world.run("switched off").expect_code(0);
     let text = "all 2 targets serve; 1 more are switched off";

@@ -88,6 +88,13 @@ impl World {
         Self::with(|world| world.ost.troubles.push((opc, trouble)))
     }
 
+    /// Adds a rule of security: flags 1 of one in force, 5 of one that was replaced.
+    pub(crate) fn rule(&mut self, flags: u32, of: &str, text: &str) {
+        self.rules.marker(flags, of, "srpc.flavor");
+        self.rules.command(0xc_e016, 0, &[of, text]);
+        self.rules.marker(flags + 1, of, "srpc.flavor");
+    }
+
     pub(crate) fn log_is(targets: &[(&str, &[&[&str]])]) -> Self {
         Self::with(|world| world.log = log_of(targets))
     }

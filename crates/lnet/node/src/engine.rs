@@ -1,6 +1,7 @@
 //! The state behind the node's one lock: the stack, its clock, and the links under its interfaces.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Weak;
 
@@ -396,6 +397,13 @@ impl Engine {
 #[must_use]
 pub fn has_driver(net: Net) -> bool {
     matches!(net.lnd, LndType::TCP | LndType::O2IB)
+}
+
+/// Returns whether a program of this machine, or its kernel, listens at this address over RDMA, as a node does. The answer
+/// is no if there is no RDMA device, or if this program may not look.
+#[must_use]
+pub fn has_o2ib_listener(address: Ipv4Addr) -> bool {
+    VerbsDevice::new().is_ok_and(|mut device| device.is_taken(address))
 }
 
 fn entropy() -> Result<Entropy, StartError> {

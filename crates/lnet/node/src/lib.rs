@@ -87,7 +87,7 @@ pub use lnet_tcp::{AcceptMode, AddNiError, ConnectionView, NiTuning, SourcePorts
 pub use stack::{Foreign, Md, Memory, NodeEvent, Scrap};
 
 pub use ends::{Access, Address, Inbox, Initiator, Message, OperationError, Window};
-pub use engine::{Engine, InterfaceError, NiSettings, has_driver};
+pub use engine::{Engine, InterfaceError, NiSettings, has_driver, has_o2ib_listener};
 pub use news::NewsLimit;
 pub use node::operations::ManyError;
 pub use node::{MatchEntry, Node, NodeError, ShutdownReport, StartError};

@@ -30,6 +30,6 @@ pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_netw
 pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, Service, ServiceMetric, metrics};
 pub use record::{RecordFile, RecordStatus};
 pub use rpcs::{RpcCounts, RpcQueue};
-pub use setup::StartError;
+pub use setup::{StartError, own_nids};
 pub use testing::TestConsole;
 pub use users::UsersFile;

@@ -215,6 +215,23 @@ pub(crate) fn add_interfaces(
     Ok(())
 }
 
+/// Returns the NIDs that the node of a configuration has.
+///
+/// # Errors
+///
+/// An interface of the configuration that this machine does not have, and rules of `ip2nets` of which none applies.
+pub fn own_nids(config: &Config) -> Result<Vec<Nid>, StartError> {
+    let system = interface_addresses()?;
+    let by_address = nets_by_address(&config.ip2nets)?;
+    let mut own = Vec::new();
+    for net in config.nets.iter().chain(&by_address) {
+        for ni in &net.nis {
+            own.extend(nids(net.net, ni, &system, false)?);
+        }
+    }
+    Ok(own)
+}
+
 /// Takes the interfaces of an entry into use: all of them or none.
 pub(crate) fn add_nis(
     node: &mut Configured<'_>,

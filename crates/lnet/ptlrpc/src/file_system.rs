@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::client::Service;
-use crate::log::Command;
+use crate::log::{Command, Group};
 use crate::whereabouts::Whereabouts;
 
 /// The most targets, NIDs of one node, and other entries that are kept; a file system has fewer.
@@ -41,15 +41,6 @@ pub struct FileSystem {
     is_cut: (bool, bool),
 }
 
-/// Where the reading stands between markers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Group {
-    #[default]
-    Outside,
-    Counts,
-    Skipped,
-}
-
 /// A target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
@@ -70,15 +61,7 @@ impl FileSystem {
     /// Takes the next command of the log, in the order of the records.
     // [PTLRPC-19]
     pub fn take(&mut self, command: &Command<'_>) {
-        if let Some(marker) = command.marker() {
-            self.group = match (marker.is_start(), marker.is_skipped()) {
-                (true, true) => Group::Skipped,
-                (true, false) => Group::Counts,
-                (false, _) => Group::Outside,
-            };
-            return;
-        }
-        if self.group != Group::Counts {
+        if !self.group.counts(command) {
             return;
         }
         if command.name().is_none() && command.is_required() {
@@ -99,6 +82,10 @@ impl FileSystem {
                 self.add_nid(text(1), nid);
             }
             Some("setup") => self.setup(text(0), &text(1), &text(2)),
+            Some("del_uuid") => {
+                self.nodes.remove(&text(1));
+            }
+            Some("del_conn") => self.remove_failover(&text(0), &text(1)),
             Some("add_conn") => self.add_failover(&text(0), &text(1)),
             Some("add_inactive_ost") => self.switch_off(&text(1)),
             Some("del_ost" | "del_mdt") => {
@@ -214,6 +201,16 @@ impl FileSystem {
                 &mut self.problems,
                 format!("{device}: a failover node of an unknown device"),
             ),
+        }
+    }
+
+    fn remove_failover(&mut self, device: &str, node: &str) {
+        let nids = self.nodes.get(node);
+        let name = self.devices.get(device);
+        if let (Some(nids), Some(name)) = (nids, name)
+            && let Some(target) = self.targets.get_mut(name)
+        {
+            target.failover.retain(|failover| failover != nids);
         }
     }
 

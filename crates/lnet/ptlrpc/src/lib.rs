@@ -26,6 +26,7 @@ pub mod mount;
 mod opcode;
 mod pairing;
 mod rpc;
+mod rules;
 mod schema;
 mod security;
 #[cfg(feature = "server")]
@@ -46,6 +47,7 @@ pub use message::{BUFFERS_MAX, Buffer, HEADER_LEN, MAGIC, Message, MessageError,
 pub use opcode::{OPCODES, PortalUse, opc, opcode_name, opcode_of, portal, portal_use, service_of};
 pub use pairing::{OPEN_MAX, Pairer, REMEMBERED_MAX, RESEND_WAIT, Role, RpcSink, Seen};
 pub use rpc::{End, Rpc};
+pub use rules::{Needs, SecurityRules};
 pub use schema::{evidence_of, fields};
 pub use security::{Flavor, Opened, open};
 pub use subject::{bytes_asked, subject};

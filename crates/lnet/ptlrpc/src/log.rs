@@ -291,6 +291,30 @@ impl fmt::Display for Command<'_> {
     }
 }
 
+/// Where the reading of a log stands between markers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Group {
+    #[default]
+    Outside,
+    Counts,
+    Skipped,
+}
+
+impl Group {
+    /// Takes the next command, and returns whether the command counts. A marker does not.
+    pub(crate) fn counts(&mut self, command: &Command<'_>) -> bool {
+        let Some(marker) = command.marker() else {
+            return *self == Self::Counts;
+        };
+        *self = match (marker.is_start(), marker.is_skipped()) {
+            (true, true) => Self::Skipped,
+            (true, false) => Self::Counts,
+            (false, _) => Self::Outside,
+        };
+        false
+    }
+}
+
 /// The edge of a group of commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Marker<'a> {

@@ -21,7 +21,7 @@ use lnet_types::{Nid, Time};
 use lnet_wire::{Body as LnetBody, Handle, Header};
 use rustc_hash::FxHashMap;
 
-use self::open::{Bits, Open, bulk_bits};
+use self::open::{Bits, Open, bulk_bits, lock_of_callback};
 use self::remembered::Remembered;
 use crate::body::{Body, Type, flags};
 use crate::findings::Tally;
@@ -57,6 +57,9 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// How long the holder of a lock may write back what it has before it gives the lock up. A capture that ends sooner says
 /// nothing about the holder.
 const LOCK_GRACE: Duration = Duration::from_secs(6);
+
+/// The place of the handles in a request about locks.
+const HANDLES: usize = 88;
 
 /// One LNet message of a capture, or of a node that forwards it.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +104,8 @@ pub struct Pairer {
     next: u64,
     targets: Remembered<Arc<str>>,
     callbacks: Remembered<(Time, Nid, Nid)>,
+    /// The locks that were given back before anybody asked for them.
+    given_back: Remembered<()>,
     /// The bits of RPCs that were answered.
     closed: Remembered<()>,
     /// The bits of RPCs that count as unanswered.
@@ -403,6 +408,11 @@ impl Pairer {
         let open = self.open.get_mut(&key)?;
         open.answered(seen, known.map(|(_, body)| body));
         let intent = open.intent;
+        let is_refused = known.is_some_and(|(_, body)| body.status() < 0);
+        if let Some(lock) = open.lock.filter(|_| is_refused) {
+            // The client has no such lock any more.
+            self.callbacks.remove(lock);
+        }
         if let Some((_, body)) = known {
             self.learn_target(key, body);
         }
@@ -523,16 +533,19 @@ impl Pairer {
         sink(rpc);
     }
 
-    /// A blocking callback asks for a lock; any message that names the lock's handle gives it back.
+    /// A blocking callback asks for a lock; any message that names the lock's handle gives it back. Both may be on their
+    /// way at the same time.
     fn watch_locks(&mut self, seen: &Seen<'_>, message: &Message<'_>, body: &Body<'_>) {
         if body.opc() == opc::LDLM_BL_CALLBACK {
-            // Behind the description: the client's handle, then the server's.
-            let cookie = message.buffer(1).and_then(|view| view.u64(96));
             let ends = (seen.time, seen.header.src_nid, seen.header.dest_nid);
-            cookie
-                .into_iter()
-                .for_each(|cookie| self.callbacks.insert(cookie, ends));
+            let lock = lock_of_callback(message, body);
+            if let Some(lock) = lock.filter(|lock| self.given_back.get(*lock).is_none()) {
+                self.callbacks.insert(lock, ends);
+            }
             return;
+        }
+        for lock in cancelled(message, body) {
+            self.given_back.insert(lock, ());
         }
         if self.callbacks.is_empty() {
             return;
@@ -547,6 +560,22 @@ impl Pairer {
             }
         });
     }
+}
+
+/// Returns the locks that a request gives back, by the server's handles: a lock request names the new lock before them.
+fn cancelled(message: &Message<'_>, body: &Body<'_>) -> impl Iterator<Item = u64> {
+    let first = match body.opc() {
+        opc::LDLM_CANCEL => Some(0),
+        opc::LDLM_ENQUEUE => Some(1),
+        _ => None,
+    };
+    let list = first.and_then(|first| Some((first, message.buffer(1)?)));
+    list.into_iter().flat_map(|(first, list)| {
+        let count = list.u32(4).unwrap_or(0) as usize;
+        let room = list.bytes().len().saturating_sub(HANDLES) / 8;
+        let handles = (first..count.min(room)).filter_map(move |nth| list.u64(HANDLES + 8 * nth));
+        handles.filter(|handle| *handle != 0)
+    })
 }
 
 /// Returns the name that a connect asks for. One that looks like a NID could be taken for a server.

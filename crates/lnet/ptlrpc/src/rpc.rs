@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use lnet_types::{Nid, Time};
 
-use crate::opcode::{opcode_name, service_of};
+use crate::opcode::{opc, opcode_name, service_of};
 use crate::security::Flavor;
+use crate::text::Status;
 
 /// An RPC that has ended, or that nothing more is known about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,35 @@ impl Rpc {
     #[must_use]
     pub fn took(&self) -> Option<Duration> {
         self.ended.map(|end| end.saturating_since(self.started))
+    }
+
+    /// Returns the bytes of data that it moved: bulk, or what stood in the messages themselves. A read says in its status
+    /// how much that was.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        match (self.opc, self.status) {
+            _ if self.bulk > 0 => self.bulk,
+            (Some(opc::OST_READ), Some(read)) => u64::try_from(read).unwrap_or(0),
+            (Some(opc::OST_WRITE), Some(0..)) => self.asked,
+            _ => 0,
+        }
+    }
+
+    /// Returns the status of the final reply as text: a positive one of a lock request is a code of locks, and that of
+    /// another request is a count.
+    #[must_use]
+    pub fn status_text(&self) -> Option<String> {
+        let status = self.status?;
+        let name = match (self.opc, status) {
+            (Some(opc::LDLM_ENQUEUE), 1) => "lock matched",
+            (Some(opc::LDLM_ENQUEUE), 300) => "lock changed",
+            (Some(opc::LDLM_ENQUEUE), 301) => "lock aborted",
+            (Some(opc::LDLM_ENQUEUE), 302) => "lock replaced",
+            (Some(opc::LDLM_ENQUEUE), 303) => "no lock data",
+            (Some(opc::LDLM_ENQUEUE), 304) => "would block",
+            _ => return Some(Status(status).to_string()),
+        };
+        Some(name.to_owned())
     }
 
     /// Returns whether it failed: an error, or no reply in time.

@@ -110,7 +110,7 @@ pub struct Figures {
     pub errors: u64,
     /// RPCs without a reply.
     pub unanswered: u64,
-    /// Bytes of bulk.
+    /// Bytes of data: bulk, or what stood in the messages themselves.
     pub bytes: u64,
     /// RPCs with a final reply.
     #[serde(skip)]
@@ -207,7 +207,7 @@ impl Sample {
         Self {
             is_error: rpc.status.is_some_and(|status| status < 0),
             is_unanswered: rpc.end == End::Unanswered,
-            bytes: rpc.bulk,
+            bytes: rpc.moved(),
             micros,
             bound,
         }
@@ -402,6 +402,7 @@ mod tests {
     use lnet_types::Time;
 
     use super::*;
+    use crate::opcode::opc;
     use crate::security::Flavor;
 
     fn rpc(job: &str) -> Rpc {
@@ -430,6 +431,31 @@ mod tests {
             timeout: 30,
             end: End::Answered,
         }
+    }
+
+    #[test]
+    fn data_within_the_messages_counts_as_bytes() {
+        let bytes = |opc, status, asked, bulk| {
+            let mut table = Summary::new(&[By::Job]);
+            let opc = Some(opc);
+            table.add(&Rpc {
+                opc,
+                status,
+                asked,
+                bulk,
+                ..rpc("a")
+            });
+            table.total().bytes
+        };
+        let (read, write, punch) = (opc::OST_READ, opc::OST_WRITE, 10);
+        assert_eq!(bytes(read, Some(4096), 8192, 0), 4096);
+        assert_eq!(bytes(read, Some(8192), 8192, 8192), 8192);
+        assert_eq!(bytes(write, Some(0), 2, 0), 2);
+        assert_eq!(bytes(write, Some(0), 8192, 4096), 4096);
+        for (opc, status) in [(read, Some(-5)), (write, Some(-28)), (write, None)] {
+            assert_eq!(bytes(opc, status, 2, 0), 0);
+        }
+        assert_eq!(bytes(punch, Some(7), 0, 0), 0);
     }
 
     fn of(table: &Summary, job: &str) -> Option<u64> {

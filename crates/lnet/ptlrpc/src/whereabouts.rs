@@ -29,7 +29,7 @@ pub(crate) fn whereabouts(bytes: View<'_>) -> impl Iterator<Item = Result<Wherea
         let read = entry(rest).ok_or_else(|| {
             format!("the table of where the targets are cannot be read behind byte {at}")
         });
-        let len = rest.u16(16).map_or(0, usize::from);
+        let len = length(rest).unwrap_or(0);
         at = match &read {
             Ok(_) => at + len,
             Err(_) => bytes.bytes().len(),
@@ -38,8 +38,12 @@ pub(crate) fn whereabouts(bytes: View<'_>) -> impl Iterator<Item = Result<Wherea
     })
 }
 
+fn length(rest: View<'_>) -> Option<usize> {
+    usize::try_from(rest.u32(16)?).ok()
+}
+
 fn entry(rest: View<'_>) -> Option<Whereabouts> {
-    let len = usize::from(rest.u16(16)?);
+    let len = length(rest)?;
     let service = match rest.u8(20)? {
         1 => Service::Mdt,
         2 => Service::Ost,
@@ -103,7 +107,7 @@ mod tests {
         bytes[24..32].copy_from_slice(&0x0002_0000_c0a8_010a_u64.to_le_bytes());
         bytes[32..40].copy_from_slice(&0x0002_0005_c0a8_010b_u64.to_le_bytes());
         bytes.resize(4096, 0);
-        bytes[16..18].copy_from_slice(&4096u16.to_le_bytes());
+        bytes[16..20].copy_from_slice(&4096u32.to_le_bytes());
         let found = read(&bytes);
         let nids = found[0].as_ref().unwrap().nids.iter();
         let nids: Vec<String> = nids.map(ToString::to_string).collect();
@@ -117,6 +121,8 @@ mod tests {
             (16, 0),
             (16, 43),
             (17, 1),
+            (18, 1),
+            (19, 1),
             (20, 3),
             (21, 2),
             (22, 19),

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use lnet_ptlrpc::{
-    Body, End, Evidence, Field, FileSystem, NOT_SEEN, Opened, Records, Role, evidence_of, fields,
-    known_fields, not_seen, opcode_name, open,
+    Body, By, End, Evidence, Field, FileSystem, NOT_SEEN, Opened, Records, Role, Summary,
+    evidence_of, fields, known_fields, not_seen, opcode_name, open,
 };
 
 use crate::common::captures::{captures, pair};
@@ -199,6 +199,23 @@ fn every_request_has_its_reply_and_every_bulk_its_request() {
         assert_eq!(tally.orphan_replies, 0, "{}", path.display());
         assert_eq!(tally.orphan_bulk, 0, "{}", path.display());
         assert_eq!(tally.malformed, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn small_reads_and_writes_count_with_the_bytes_that_they_moved() {
+    for (file, operation, bytes) in [
+        ("02-create.pcap", "OST_WRITE", 4),
+        ("05-lock-callback.pcap", "OST_READ", 4096),
+        ("03-write-896k.pcap", "OST_WRITE", 917_504),
+    ] {
+        for path in captures().iter().filter(|path| path.ends_with(file)) {
+            let mut table = Summary::new(&[By::Operation]);
+            pair(path).0.iter().for_each(|rpc| table.add(rpc));
+            let rows = table.rows();
+            let row = rows.iter().find(|(names, _)| names[0] == operation);
+            assert_eq!(row.map(|(_, figures)| figures.bytes), Some(bytes), "{file}");
+        }
     }
 }
 

@@ -89,6 +89,7 @@ fn run(exchange: &mut Exchange, server: &mut Server, interrupt: Option<usize>) -
         }
         match exchange.step(now) {
             Step::Send(request) => {
+                server.at(now.saturating_since(Time::from_secs(1)));
                 let answers = server.request(request.portal, request.match_bits, &request.bytes);
                 now = now + Duration::from_millis(1);
                 let (soon, slow): (Vec<_>, Vec<_>) = answers
@@ -136,7 +137,7 @@ fn log_of_a_healthy_mgs_is_read_and_the_connection_ended() {
     let target = &system.targets["fs1-OST0001"];
     assert_eq!(target.nids, ["192.168.1.10@tcp"]);
     assert_eq!(target.failover, [["192.168.1.11@tcp", "fd00::11@tcp"]]);
-    assert!(rules.is_empty() && system.problems.is_empty());
+    assert!(rules.texts().is_empty() && system.problems.is_empty());
     let connect = [opc::MGS_CONNECT, opc::LLOG_CREATE, opc::LLOG_READ_HEADER];
     assert_eq!(server.asked[..3], connect);
     assert_eq!(server.asked.last(), Some(&opc::MGS_DISCONNECT));
@@ -183,12 +184,20 @@ fn log_is_read_whole_whatever_the_lengths_of_its_records() {
 #[test]
 fn rules_of_security_are_read_from_their_own_log() {
     let mut rules = LogWriter::default();
-    rules.command(0xc_e016, 0, &["fs1", "default=krb5i"]);
+    let mut rule = |flags, text| {
+        rules.marker(flags, "fs1", "srpc.flavor");
+        rules.command(0xc_e016, 0, &["fs1", text]);
+        rules.marker(flags + 1, "fs1", "srpc.flavor");
+    };
+    // The first rule was replaced.
+    rule(5, "default=ska");
+    rule(1, "default=krb5i");
+    rules.command(0xc_e016, 0, &["fs1", "tcp=krb5p"]);
     let served = mgs().log("fs1-sptlrpc", rules);
     let mut server = Server::new(vec![served]);
     let mut exchange = reading();
     run(&mut exchange, &mut server, None);
-    assert_eq!(exchange.log().unwrap().1, ["default=krb5i"]);
+    assert_eq!(exchange.log().unwrap().1.texts(), ["default=krb5i"]);
     expect_nothing_hidden(&exchange, &server);
 }
 
@@ -349,6 +358,62 @@ fn target_in_recovery_takes_only_a_client_that_it_does_not_wait_for() {
         run(&mut again, &mut server, None);
         assert_eq!(again.failure(), None);
     }
+}
+
+// [PTLRPC-21]
+#[test]
+fn target_has_the_connection_for_less_than_ten_seconds_whatever_happens() {
+    let more = [Trouble::Slow(Duration::from_secs(1)), Trouble::Recovery];
+    let operations = [opc::OST_CONNECT, opc::OBD_PING, opc::OST_STATFS];
+    for trouble in TROUBLES.into_iter().chain(more) {
+        for operation in operations.into_iter().chain([opc::OST_DISCONNECT, 0]) {
+            for seconds in [1, 24, TOTAL, 3600] {
+                let name = "fs1-OST0000_UUID";
+                let served = Served::new(Service::Ost, name).with(operation, trouble);
+                let mut server = Server::new(vec![served]);
+                let mut exchange = Exchange::knock(export(Service::Ost, name), within(seconds));
+                let ended = run(&mut exchange, &mut server, None);
+                let took = ended.saturating_since(Time::from_secs(1));
+                let most = Duration::from_secs(seconds.min(10));
+                assert!(
+                    took <= most,
+                    "{trouble:?} {operation} {seconds} s: {took:?}"
+                );
+                expect_nothing_hidden(&exchange, &server);
+            }
+        }
+    }
+}
+
+#[test]
+fn connect_that_is_put_off_is_not_sent_again_after_an_interruption() {
+    let served = mgs().with(opc::MGS_CONNECT, Trouble::Status(-115));
+    let mut server = Server::new(vec![served]);
+    let mut exchange = reading();
+    let now = Time::from_secs(1);
+    let Step::Send(request) = exchange.step(now) else {
+        panic!("nothing is sent");
+    };
+    exchange.stop(now);
+    let answers = server.request(request.portal, request.match_bits, &request.bytes);
+    give(&mut exchange, answers, &request, now);
+    run(&mut exchange, &mut server, None);
+    assert_eq!(server.asked, [opc::MGS_CONNECT]);
+    assert_eq!(exchange.failure(), Some(&Failure::Stopped));
+    expect_nothing_hidden(&exchange, &server);
+}
+
+#[test]
+fn log_of_more_records_than_its_header_has_bits_is_not_read() {
+    let reads = |last: u32| {
+        let exchange = answered(opc::LLOG_READ_HEADER, |header| {
+            let end = header.len();
+            header[end - 4..].copy_from_slice(&last.to_le_bytes());
+        });
+        log_failure(&exchange)
+    };
+    assert!(reads(64_768).contains("at most 64767"), "{}", reads(64_768));
+    assert!(!reads(64_767).contains("at most"), "{}", reads(64_767));
 }
 
 /// Of 120 s, a connect takes 10 at most, another request 30, and each is sent twice; all questions take 100.
@@ -553,7 +618,7 @@ fn log_that_says_a_million_records_is_not_read() {
     });
     assert_eq!(
         log_failure(&exchange),
-        "1000000 records, and at most 65000 are read"
+        "1000000 records, and at most 64767 are read"
     );
     assert_eq!(*exchange.ending(), Ending::Clean);
 }

@@ -120,6 +120,27 @@ fn target_can_be_switched_off_and_an_unknown_required_command_is_a_problem() {
     assert!(problem.contains("0xcff77"), "{problem}");
 }
 
+#[test]
+fn node_or_failover_node_that_was_deleted_does_not_count() {
+    let after = |last: Vec<Vec<u8>>| {
+        let records = [vec![marker(1)], osc("fs-OST0000"), last, vec![marker(2)]].concat();
+        read(&records).targets["fs-OST0000"].clone()
+    };
+    let (device, node) = (&b"fs-OST0000-osc\0"[..], &b"192.168.1.11@tcp\0"[..]);
+    let del_conn = || command(0xc_f00c, 0, &[device, node]);
+    let del_uuid = || command(0xc_f006, 0, &[b"", node]);
+    assert_eq!(after(Vec::new()).failover.len(), 1);
+    assert!(after(vec![del_conn()]).failover.is_empty());
+    // The node of this name has other NIDs from now on.
+    let again = vec![
+        del_conn(),
+        del_uuid(),
+        command(0xc_f005, NODE + 2, &[b"", node]),
+        command(0xc_f00b, 0, &[device, node]),
+    ];
+    assert_eq!(after(again).failover, [["192.168.1.12@tcp"]]);
+}
+
 // [PTLRPC-17]
 #[test]
 fn record_that_lies_about_its_length_ends_the_block() {

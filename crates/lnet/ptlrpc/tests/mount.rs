@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::expect_used,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by panicking, in its helpers too"
 )]
@@ -129,6 +130,56 @@ fn target_that_is_where_nobody_answers_is_not_served_although_its_other_node_ans
 }
 
 #[test]
+fn target_to_which_the_check_connected_is_served_there_whatever_the_table_says() {
+    let mut mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+    mdt.now = vec![untried("10.9.0.3@tcp9", Way::NoNet)];
+    let away = check(&facts(healthy(), vec![mdt.clone()]));
+    assert_eq!(away.findings[0].kind.name, "target-elsewhere");
+    mdt.knocks.push(Knock {
+        nid: "10.0.0.3@tcp".to_owned(),
+        result: Ok((Granted::default(), None)),
+    });
+    let verdict = check(&facts(healthy(), vec![mdt]));
+    assert!(verdict.is_healthy(), "{verdict}");
+}
+
+#[test]
+fn nodes_of_which_one_has_all_nids_of_the_other_are_one_node() {
+    let (a, b, c) = ("10.0.0.3@tcp", "10.0.0.4@tcp", "10.0.0.5@tcp");
+    for (entries, is_healthy) in [
+        (&[&[a][..], &[a, b]][..], true),
+        (&[&[a, b], &[b], &[a]], true),
+        (&[&[a], &[b], &[a, b, c]], true),
+        (&[&[a, b], &[a, c]], false),
+        (&[&[a], &[a, b], &[a, c]], false),
+        (&[&[a, b], &[a], &[a, c]], false),
+    ] {
+        let targets = entries.iter().enumerate().map(|(at, nids)| {
+            let nids = nids.iter().map(|nid| reach(nid, Answer::Yes)).collect();
+            target(&format!("fs1-MDT{at:04x}"), nids)
+        });
+        let verdict = check(&facts(healthy(), targets.collect()));
+        assert_eq!(verdict.is_healthy(), is_healthy, "{entries:?}: {verdict}");
+    }
+}
+
+#[test]
+fn places_stand_in_the_order_of_the_log_behind_those_that_fail() {
+    let ost = |at: u32| target(&format!("fs1-OST{at:04x}"), vec![silent("10.0.0.4@tcp")]);
+    let mdt = target("fs1-MDT0000", vec![silent("10.0.0.3@tcp")]);
+    let mut facts = facts(healthy(), vec![ost(0), ost(1), mdt]);
+    facts.problems = (0..65_536).map(|at| format!("command {at}")).collect();
+    let verdict = check(&facts);
+    let [unknown, unreached] = &verdict.findings[..] else {
+        panic!("{verdict}");
+    };
+    let mut seen = unknown.places.iter().map(|(_, seen)| seen);
+    assert!(seen.by_ref().eq(&facts.problems));
+    let names: Vec<&str> = unreached.places.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["fs1-MDT0000", "fs1-OST0000", "fs1-OST0001"]);
+}
+
+#[test]
 fn check_that_was_cut_off_says_so_and_accuses_nobody() {
     let cut = |mut facts: Facts| {
         facts.cut = Some("interrupted".to_owned());
@@ -195,6 +246,29 @@ fn the_mgs_that_hangs_is_told_before_a_node_without_one() {
         two.mgs.reverse();
         assert_eq!(check(&two).findings[0].kind.name, expected);
     }
+}
+
+#[test]
+fn failover_node_of_the_mgs_that_does_not_answer_is_a_finding() {
+    let with = |nids: Vec<Reach>| {
+        let mdt = target("fs1-MDT0000", vec![reach("10.0.0.3@tcp", Answer::Yes)]);
+        let mut facts = facts(healthy(), vec![mdt]);
+        let outcome = None;
+        facts.mgs.push(Mgs { nids, outcome });
+        let found = check(&facts).findings;
+        let names = found.iter().map(|found| found.kind.name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let (one, other) = ("10.0.0.4@tcp", "10.0.0.5@tcp");
+    assert_eq!(with(vec![reach(one, Answer::Yes)]), "");
+    assert_eq!(
+        with(vec![silent(one), silent(other)]),
+        "failover-unreachable"
+    );
+    let half = vec![silent(one), reach(other, Answer::Yes)];
+    assert_eq!(with(half), "interface-unreachable");
+    assert_eq!(with(vec![reach(one, Answer::NotAsked)]), "");
+    assert_eq!(with(vec![unexamined(one)]), "");
 }
 
 #[test]

@@ -585,6 +585,44 @@ fn callback_without_an_answer_and_a_lock_that_is_kept_are_findings() {
     assert_eq!(world.count(FindingKind::LockKept), 0);
 }
 
+/// A request with locks: for a callback the server's handle, for others the handles that are given back.
+fn locks(opc: u32, handles: &[u64]) -> Vec<u8> {
+    let mut lock = vec![0; 88];
+    lock[4..8].copy_from_slice(&(handles.len() as u32).to_le_bytes());
+    for handle in handles {
+        lock.extend(handle.to_le_bytes());
+    }
+    message(0, &[&body(4711, opc), &lock])
+}
+
+#[test]
+fn a_lock_that_is_given_back_while_its_callback_is_on_the_way_is_not_kept() {
+    let kept = |first: &[u8], status: i32| {
+        let mut world = World::default();
+        world.see_at(1000, 1, (CLIENT, SERVER), put(17, 896, 0), first);
+        let callback = locks(104, &[5, 77]);
+        world.see_at(1000, 0, (SERVER, CLIENT), put(15, 640, 0), &callback);
+        let answer = reply(104, status);
+        world.see_at(1000, 1, (CLIENT, SERVER), put(16, 640, 0), &answer);
+        let ping = request(400, 0, false);
+        world.see_at(90_000, 0, (CLIENT, SERVER), put(28, 768, 0), &ping);
+        world.finish();
+        world.count(FindingKind::LockKept)
+    };
+    let nothing = request(400, 0, false);
+    assert_eq!(kept(&nothing, 0), 1);
+    // The client knows no such lock any more.
+    assert_eq!(kept(&nothing, -22), 0);
+    assert_eq!(kept(&locks(103, &[76, 77]), 0), 0);
+    assert_eq!(kept(&locks(103, &[76]), 0), 1);
+    // Behind the handle of the lock that is asked for, those that are given back with it.
+    assert_eq!(kept(&locks(101, &[5, 77]), 0), 0);
+    assert_eq!(kept(&locks(101, &[77, 76]), 0), 1);
+    // The server grants the lock, or the client changes it: both name it, and nobody gives it back.
+    assert_eq!(kept(&locks(105, &[5, 77]), 0), 1);
+    assert_eq!(kept(&locks(102, &[77]), 0), 1);
+}
+
 #[test]
 fn a_lock_is_kept_only_if_its_holder_had_time_to_give_it_back() {
     let kept = |end: u64| {

@@ -396,7 +396,7 @@ fn replies_of_a_real_mgs_give_a_check_the_same_targets_to_the_end() {
     assert_eq!(granted.release.to_string(), "2.17.57.62");
     assert_eq!(granted.instance, 0);
     let (found, rules) = exchange.log().unwrap();
-    assert!(rules.is_empty() && found.problems.is_empty());
+    assert!(rules.texts().is_empty() && found.problems.is_empty());
     let mut system = FileSystem::default();
     let block = all.iter().find(|one| one.opc == opc::LLOG_NEXT_BLOCK);
     for record in Records::new(block.unwrap().got(2)) {

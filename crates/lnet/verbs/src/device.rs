@@ -119,6 +119,15 @@ impl VerbsDevice {
         self
     }
 
+    /// Returns whether another program of this machine, or its kernel, listens at this address. Without the privilege to
+    /// listen there, nobody can tell, and the answer is no.
+    pub fn is_taken(&mut self, address: Ipv4Addr) -> bool {
+        let listener = self.begin_listen(address);
+        let is_taken = listener.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+        self.release_devices();
+        is_taken
+    }
+
     /// Returns the bytes of memory that devices have pinned: message buffers, and payload of transfers under way.
     #[must_use]
     pub fn pinned(&self) -> usize {

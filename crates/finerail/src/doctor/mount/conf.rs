@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lnet_config::{Config, NetConfig, NiConfig};
 use lnet_node::NodeOptions;
@@ -17,11 +18,14 @@ use crate::rdma::{DEVICES, has_address_of};
 /// The type of an InfiniBand interface, as the system has it.
 const INFINIBAND: &str = "32";
 
+/// The most nets whose interfaces are looked for.
+const NETS_MAX: usize = 64;
+
 /// The most addresses of a net whose routes are looked up.
 const LOOKED_UP_MAX: usize = 16;
 
 /// Returns the document: the nets of all NIDs with the interfaces that lead there, and the routes that this machine has.
-pub(super) fn document(facts: &Facts, endpoint: &Endpoint) -> String {
+pub(super) fn document(facts: &Facts, endpoint: &Endpoint, stop: &AtomicBool) -> String {
     let mut text = format!("# For the file system {}\n", facts.fs);
     if endpoint.port != NodeOptions::LNET_PORT {
         let port = endpoint.port;
@@ -31,7 +35,19 @@ pub(super) fn document(facts: &Facts, endpoint: &Endpoint) -> String {
     let given = endpoint.config().map(|config| config.routes.clone());
     let routes = given.unwrap_or_default();
     let mut config = Config::default();
-    for (net, nids) in nets(facts) {
+    let nets = nets(facts);
+    if nets.len() > NETS_MAX {
+        let more = nets.len() - NETS_MAX;
+        let _ok = writeln!(
+            text,
+            "# {more} more nets, of which no interface was looked for"
+        );
+    }
+    for (net, nids) in nets.into_iter().take(NETS_MAX) {
+        if stop.load(Ordering::Relaxed) {
+            let _ok = writeln!(text, "# interrupted: nets from {net} on are missing");
+            break;
+        }
         if routes.iter().any(|route| route.net == net) {
             continue;
         }

@@ -14,7 +14,7 @@ use lnet_config::Config;
 use lnet_node::{
     AcceptMode, EventKind, EventQueue, InterfaceError, MatchEntry, Md, MdHandle, MdOptions,
     NiSettings, Node, NodeEvent, NodeOptions, PingError, PutRequest, SourcePorts, WaitError,
-    has_driver,
+    has_driver, has_o2ib_listener,
 };
 use lnet_ptlrpc::client::{Exchange, Limits, Outgoing, Start, Step};
 use lnet_ptlrpc::mount::{Answer, Way, Why};
@@ -44,6 +44,9 @@ pub(super) struct Endpoint {
 
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
 const ROOM: usize = 16 << 10;
+
+/// The most nets on which the check makes interfaces.
+const NETS_MAX: usize = 64;
 
 /// The shortest time in which a ping can say something about its target: connections take a few round trips.
 const PING_MIN: Duration = Duration::from_millis(10);
@@ -77,7 +80,10 @@ impl Endpoint {
             ..NodeOptions::default()
         };
         let node = match &config {
-            Some(config) => lnet_noded::start(config, options)?.into_node(),
+            Some(config) => {
+                spare_own_node(config, port)?;
+                lnet_noded::start(config, options)?.into_node()
+            }
             None => Node::start(options)?,
         };
         // xids begin at a clock, so that no reply to an earlier run fits a request of this one.
@@ -124,6 +130,11 @@ impl Endpoint {
     fn interface(&self, nid: Nid) -> Way {
         // Held while the interface is made, so that no other thread makes it, too.
         let mut nets = self.nets();
+        if nets.len() >= NETS_MAX && !nets.contains_key(&nid.net()) {
+            return Way::Unexamined {
+                why: format!("interfaces are made on {NETS_MAX} nets at most"),
+            };
+        }
         let missing = nets
             .entry(nid.net())
             .or_insert_with(|| self.provide(nid).err())
@@ -189,14 +200,9 @@ impl Endpoint {
             None => endpoint_address(target, self.port)?,
         };
         let from = Nid::from_ip(nid.net(), address);
-        if nid.net().lnd == LndType::TCP && has_node(address, self.port) {
-            let port = self.port;
-            return Err(Occupied {
-                address,
-                from,
-                port,
-            }
-            .into());
+        if is_occupied(from, self.port) {
+            let has_document = false;
+            return Err(Occupied { from, has_document }.into());
         }
         let settings = NiSettings::default();
         let made = self
@@ -306,25 +312,25 @@ impl Endpoint {
     }
 }
 
-/// An address that a node of this machine has.
+/// A NID whose address a node of this machine has.
 #[derive(Debug)]
 struct Occupied {
-    address: IpAddr,
     from: Nid,
-    port: u16,
+    has_document: bool,
 }
 
 impl fmt::Display for Occupied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            address,
-            from,
-            port,
-        } = self;
+        let from = self.from;
+        let instead = if self.has_document {
+            " instead of --config"
+        } else {
+            ""
+        };
         write!(
             f,
-            "a node of this machine listens on {address} port {port}, and {from} would look like its restart: give another \
-             address of this machine with --source-address, or stop that node"
+            "a node of this machine listens at the address of {from}, and the check would look like its restart: give \
+             another address of this machine with --source-address{instead}, check from another machine, or stop that node"
         )
     }
 }
@@ -482,6 +488,32 @@ fn accept_port(path: &Path) -> anyhow::Result<Option<u16>> {
         port: None,
     };
     Ok(lnet_site::lint::settings(&input)?.port)
+}
+
+/// Refuses a document whose node runs on this machine: its peers would take the check for it.
+fn spare_own_node(config: &Config, port: u16) -> anyhow::Result<()> {
+    for from in lnet_noded::own_nids(config)? {
+        if from.net().lnd == LndType::O2IB && has_kernel_node() {
+            bail!(
+                "the kernel module ko2iblnd runs here, and its peers would take the check at {from} for a restart: give an \
+                 address without a node with --source-address instead of --config, or check from another machine"
+            );
+        }
+        if is_occupied(from, port) {
+            let has_document = true;
+            return Err(Occupied { from, has_document }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a node of this machine has the address of a NID.
+fn is_occupied(own: Nid, port: u16) -> bool {
+    match (own.net().lnd, own.ip()) {
+        (LndType::TCP, Some(address)) => has_node(address, port),
+        (LndType::O2IB, Some(IpAddr::V4(address))) => has_o2ib_listener(address),
+        _ => false,
+    }
 }
 
 /// Returns whether a node of this machine has the address. Its peers would take the check for it.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use lnet_ptlrpc::FileSystem;
 use lnet_ptlrpc::client::{Ending, Exchange, Export, Failure, Service};
 use lnet_ptlrpc::mount::{Answer, Facts, Knock, Mgs, Reach, TargetFacts, Way};
+use lnet_ptlrpc::{FileSystem, Needs};
 use lnet_types::Nid;
 use serde_json::{Value, json};
 
@@ -139,14 +139,16 @@ impl<'a> Gathering<'a> {
             if let Some((found, rules)) = log.filter(|_| is_served) {
                 facts.has_log = true;
                 facts.problems.clone_from(&found.problems);
-                facts.rules = rules.to_vec();
+                facts.rules = rules.clone();
                 system = found.clone();
             }
             if is_served || is_final {
                 break;
             }
         }
-        self.ask_targets(&system, &mut facts);
+        let standby = source.nodes.get(facts.mgs.len()..).unwrap_or_default();
+        let standby = if facts.has_log { standby } else { &[] };
+        self.ask_targets(&system, standby, &mut facts);
         facts.cut = self.why_cut(&facts);
         let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
         Gathered {
@@ -233,7 +235,8 @@ impl<'a> Gathering<'a> {
         left.push(record);
     }
 
-    fn ask_targets(&self, system: &FileSystem, facts: &mut Facts) {
+    /// Asks the targets, and the nodes of the MGS behind the one that serves.
+    fn ask_targets(&self, system: &FileSystem, standby: &[Vec<Nid>], facts: &mut Facts) {
         let nodes = |target: &lnet_ptlrpc::Target| {
             let mut nodes = vec![target.nids.clone()];
             nodes.extend(target.failover.iter().cloned());
@@ -244,9 +247,17 @@ impl<'a> Gathering<'a> {
             .targets
             .values()
             .flat_map(|target| target.now.clone());
-        let texts = logged.chain(now).collect();
-        let reached = self.reach_all(&texts);
+        let standby = standby
+            .iter()
+            .map(|nids| nids.iter().map(ToString::to_string).collect());
+        let standby: Vec<Vec<String>> = standby.collect();
+        let texts = logged.chain(now).chain(standby.iter().flatten().cloned());
+        let reached = self.reach_all(&texts.collect());
         let reach = |nid: &String| reached.get(nid).cloned();
+        facts.mgs.extend(standby.iter().map(|nids| Mgs {
+            nids: nids.iter().filter_map(reach).collect(),
+            outcome: None,
+        }));
         for (name, target) in &system.targets {
             let Some(service) = Service::of_target(name) else {
                 continue;
@@ -270,31 +281,34 @@ impl<'a> Gathering<'a> {
             let mut reaches = target.nodes.iter().flatten().chain(&target.now);
             target.is_unasked = reaches.any(Reach::is_unasked);
         }
-        let wants_keys = facts.rules_with_keys().next().is_some();
-        if self.args.targets && !wants_keys {
-            let asked = facts
-                .targets
-                .iter_mut()
-                .filter(|target| !target.is_inactive);
-            let asked: Vec<&mut TargetFacts> = asked.collect();
-            let (total, done) = (asked.len(), AtomicUsize::new(0));
-            let queue = Mutex::new(asked);
-            self.say(&format!("asking {total} targets, {KNOCKS} at a time"));
-            in_threads(KNOCKS, || {
-                if self.is_stopped() {
-                    return false;
-                }
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                let is_one = next.map(|target| self.knock_at(target)).is_some();
-                let count = done.fetch_add(usize::from(is_one), Ordering::Relaxed) + 1;
-                if is_one && count.is_multiple_of(KNOCKS_SHOWN) {
-                    self.say(&format!("{count} of {total} targets asked"));
-                }
-                is_one
-            });
-            let rest = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
-            rest.into_iter().for_each(|target| target.is_unasked = true);
+        if self.args.targets {
+            self.knock_at_all(facts);
         }
+    }
+
+    /// Connects to the targets that a client without keys may ask: the check speaks with the null flavor only.
+    fn knock_at_all(&self, facts: &mut Facts) {
+        let Facts { rules, targets, .. } = facts;
+        let speaks = |target: &&mut TargetFacts| target.needs(rules) == Needs::Nothing;
+        let asked = targets.iter_mut().filter(|target| !target.is_inactive);
+        let asked: Vec<&mut TargetFacts> = asked.filter(speaks).collect();
+        let (total, done) = (asked.len(), AtomicUsize::new(0));
+        let queue = Mutex::new(asked);
+        self.say(&format!("asking {total} targets, {KNOCKS} at a time"));
+        in_threads(KNOCKS, || {
+            if self.is_stopped() {
+                return false;
+            }
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let is_one = next.map(|target| self.knock_at(target)).is_some();
+            let count = done.fetch_add(usize::from(is_one), Ordering::Relaxed) + 1;
+            if is_one && count.is_multiple_of(KNOCKS_SHOWN) {
+                self.say(&format!("{count} of {total} targets asked"));
+            }
+            is_one
+        });
+        let rest = queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+        rest.into_iter().for_each(|target| target.is_unasked = true);
     }
 
     /// Returns the way to each NID, and whether it answers.
@@ -322,6 +336,7 @@ impl<'a> Gathering<'a> {
         let (way, answer) = match text.parse::<Nid>() {
             Err(_) => (Way::Unreadable, Answer::NotAsked),
             Ok(nid) if nid.net().lnd.name().is_none() => (Way::Unreadable, Answer::NotAsked),
+            Ok(_) if self.is_stopped() => (Way::NotAsked, Answer::NotAsked),
             Ok(nid) => match self.endpoint.way(nid) {
                 way @ (Way::NoNet | Way::NoDevice { .. } | Way::Unexamined { .. }) => {
                     (way, Answer::NotAsked)
@@ -362,7 +377,9 @@ impl<'a> Gathering<'a> {
             let result = outcome(&exchange).map(|granted| (granted, exchange.statfs()));
             let goes_on = matches!(
                 result,
-                Err(Failure::NoReply { .. } | Failure::Refused { status: -19, .. })
+                Err(Failure::NoReply { .. }
+                    | Failure::Unsent(_)
+                    | Failure::Refused { status: -19, .. })
             );
             target.knocks.push(Knock {
                 nid: first.to_string(),

@@ -17,7 +17,7 @@ use lnet_ptlrpc::mount::check;
 
 use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ping::seconds;
-use crate::service::raise_on_signals;
+use crate::service::raise_on_signals_and_hangup;
 use endpoint::Endpoint;
 use gather::Gathering;
 use records::Records;
@@ -65,15 +65,15 @@ pub(crate) struct MountArgs {
     /// Connect to each target too, and ask for its state
     #[arg(long)]
     targets: bool,
-    /// Reach the nodes as the node of this document would, through its routers. Peers see this as a restart of that
-    /// node, so do not use it while the node runs
+    /// Reach the nodes as the node of this document would, through its routers. While that node runs, the check refuses:
+    /// its peers would see a restart
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Connect from this local address
     #[arg(long, short, value_name = "ADDRESS", conflicts_with = "config")]
     source_address: Option<std::net::IpAddr>,
     /// The most time for the whole check, in seconds, with the ends of its connections. The answer to a ping or a connect
-    /// is awaited for a twelfth of it, another answer for a quarter; what does not come is asked once more
+    /// is awaited for a twelfth of it, another answer for a quarter; what does not come is asked once more. A target has ten seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     timeout: f64,
     /// Print one JSON document
@@ -98,7 +98,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
     }
     let source = Source::parse(&args.source)?;
     let records = Records::open(args.state.as_deref())?;
-    let stop = raise_on_signals().context("cannot register signal handlers")?;
+    let stop = raise_on_signals_and_hangup().context("cannot register signal handlers")?;
     let endpoint = Endpoint::start(args, &source)?;
     let gathering = Gathering::new(args, &endpoint, &records, &stop);
     gathering.end_earlier();
@@ -117,7 +117,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
         report.json()?
     } else if args.lnet_conf {
         complaint(report.text().trim_end());
-        conf::document(&gathered.facts, &endpoint)
+        conf::document(&gathered.facts, &endpoint, &stop)
     } else {
         report.text()
     };

@@ -3,14 +3,16 @@
 //!
 //! Each is a file of its own, locked by the run that made it: a locked file belongs to a run that is alive.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use lnet_ptlrpc::client::{Export, Service};
 use serde::{Deserialize, Serialize};
+
+use crate::common::complaint;
 
 /// The most records that a run looks at.
 const RECORDS_MAX: usize = 256;
@@ -89,14 +91,38 @@ impl Records {
     }
 }
 
-/// Reads a record whose run has ended. A file that is no record stays where it is.
+/// Reads a record whose run has ended. A file that is no record stays where it is, and the user is told.
 fn read(path: PathBuf) -> Option<(Kept, Record)> {
-    let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
-    file.try_lock().ok()?;
+    match try_read(&path) {
+        Ok(found) => found.map(|(file, record)| (Kept { path, file }, record)),
+        Err(error) => {
+            complaint(&format!(
+                "{} may be the record of a connection, and cannot be read: {error:#}",
+                path.display()
+            ));
+            None
+        }
+    }
+}
+
+/// Returns the record and its locked file; `None` if its run is alive, or has removed it just now.
+fn try_read(path: &Path) -> anyhow::Result<Option<(File, Record)>> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        locked => locked?,
+    }
     let mut text = String::new();
-    (&file).take(BYTES_MAX).read_to_string(&mut text).ok()?;
-    let record = serde_json::from_str(&text).ok()?;
-    Some((Kept { path, file }, record))
+    (&file).take(BYTES_MAX).read_to_string(&mut text)?;
+    if text.is_empty() {
+        // Its run has not sent anything yet.
+        return Ok(None);
+    }
+    let record = serde_json::from_str(&text)?;
+    Ok(Some((file, record)))
 }
 
 impl Kept {
@@ -108,7 +134,16 @@ impl Kept {
         let mut file = File::create(&beside).with_context(failed)?;
         file.lock().with_context(failed)?;
         file.write_all(&text).with_context(failed)?;
+        // A target forgets a connection before this machine is up again; an MGS may not.
+        let must_last = record.export.service == Service::Mgs;
+        if must_last {
+            file.sync_all().with_context(failed)?;
+        }
         fs::rename(&beside, &self.path).with_context(failed)?;
+        if let Some(folder) = self.path.parent().filter(|_| must_last) {
+            let folder = File::open(folder).with_context(failed)?;
+            folder.sync_all().with_context(failed)?;
+        }
         self.file = file;
         Ok(())
     }

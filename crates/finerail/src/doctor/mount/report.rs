@@ -164,7 +164,7 @@ impl Report<'_> {
             "parameters": self.gathered.system.parameters,
             "pools": self.gathered.system.pools,
             "problems": facts.problems,
-            "security_rules": facts.rules,
+            "security_rules": facts.rules.texts(),
             "left": left.collect::<Vec<_>>(),
         });
         Ok(serde_json::to_string_pretty(&document)? + "\n")
@@ -189,7 +189,7 @@ fn row(name: &str, node: &str, reach: &Reach) -> [String; 5] {
         Way::Here => "this machine".to_owned(),
         Way::NoNet => "no net".to_owned(),
         Way::NoDevice { .. } => "no RDMA device".to_owned(),
-        Way::Unexamined { .. } => "not tried".to_owned(),
+        Way::Unexamined { .. } | Way::NotAsked => "not tried".to_owned(),
         Way::Unreadable => "no NID".to_owned(),
     };
     let answer = match &reach.answer {

@@ -22,7 +22,7 @@ const PARTS: [Part<Sums>; 5] = [
         sums.unanswered
     }),
     ("answered", "RPCs with a final reply", |sums| sums.answered),
-    ("bulk_bytes", "Bytes of bulk of RPCs", |sums| sums.bytes),
+    ("bulk_bytes", "Bytes of data of RPCs", |sums| sums.bytes),
 ];
 
 /// The counters of everything that was seen.

@@ -16,44 +16,16 @@ use lnet_types::Time;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::limits::Limits;
 use super::log_reader::LogReader;
 use super::request::{Envelope, Question, Service, TABLE_ROOM};
 use crate::body::{Body, flags};
 use crate::file_system::FileSystem;
 use crate::message::{Message, early_checksum};
 use crate::opcode::{opcode_name, portal};
+use crate::rules::SecurityRules;
 use crate::text::{Release, Status};
 use crate::view::View;
-
-/// How long the parts of a conversation may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The reply to a connect; and the disconnect.
-    pub connect: Duration,
-    /// The reply to another request.
-    pub request: Duration,
-    /// All questions together. The disconnect comes after that, within twice the limit of a connect.
-    pub whole: Duration,
-}
-
-impl Limits {
-    /// Returns the limits of a conversation that has ended, disconnect included, after this time.
-    #[must_use]
-    pub fn within(total: Duration) -> Self {
-        let twelfth = total / 12;
-        Self {
-            connect: twelfth,
-            request: twelfth.saturating_mul(3),
-            whole: twelfth.saturating_mul(10),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::within(Duration::from_secs(120))
-    }
-}
 
 /// How often a request is sent.
 const TIMES: u32 = 2;
@@ -323,6 +295,7 @@ impl Exchange {
     }
 
     fn new(export: Export, script: Script, start: Start) -> Self {
+        let limits = start.limits.with(export.service);
         let ending = match export.conn_cnt {
             0 => Ending::Clean,
             _ => Ending::Left(export.clone()),
@@ -333,9 +306,9 @@ impl Exchange {
             stage: Stage::Connecting,
             pending: None,
             next_xid: (start.first_xid & !(XID_STEP - 1)).max(XID_STEP),
-            limits: start.limits,
+            limits,
             not_before: start.now,
-            ends: start.now + start.limits.whole,
+            ends: start.now + limits.whole,
             is_stopping: false,
             busy: 0,
             may_reconnect: true,
@@ -535,7 +508,8 @@ impl Exchange {
     fn handle(&mut self, pending: Pending, message: &Message<'_>, body: &Body<'_>, now: Time) {
         let status = body.status();
         let again = now + BUSY.1;
-        if status == EINPROGRESS && self.busy < BUSY.0 && again < self.ends {
+        let may_wait = self.busy < BUSY.0 && again < self.ends && !self.is_stopping;
+        if status == EINPROGRESS && may_wait {
             self.busy += 1;
             self.not_before = again;
             return;
@@ -736,7 +710,7 @@ impl Exchange {
     /// Returns the file system that the log describes, and the rules of security; also in part, if a
     /// [`Exchange::failure`] says so.
     #[must_use]
-    pub fn log(&self) -> Option<(&FileSystem, &[String])> {
+    pub fn log(&self) -> Option<(&FileSystem, &SecurityRules)> {
         match &self.script {
             Script::Log(reader) => Some((&reader.system, &reader.rules)),
             Script::Knock { .. } | Script::Nothing => None,

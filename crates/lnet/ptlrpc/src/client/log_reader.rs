@@ -10,7 +10,8 @@ use super::request::{BLOCK, LogId, Place, Question};
 use crate::file_system::FileSystem;
 use crate::log::Records;
 use crate::message::Message;
-use crate::text::{Status, Text};
+use crate::rules::SecurityRules;
+use crate::text::Status;
 use crate::view::View;
 use crate::whereabouts::whereabouts;
 
@@ -26,8 +27,8 @@ const BYTES_MAX: u64 = 64 << 20;
 /// The most parts of the table of whereabouts, of up to 1 MiB each.
 const PARTS_MAX: u32 = 1024;
 
-/// The most records of a log.
-const RECORDS_MAX: u32 = 65_000;
+/// The most records of a log: the header has a bit for itself and for each of them.
+const RECORDS_MAX: u32 = BITMAP.1 as u32 * 8 - 1;
 
 const EPERM: i32 = -1;
 const ENOENT: i32 = -2;
@@ -60,7 +61,7 @@ pub(crate) struct LogReader {
     has_started_over: bool,
     pub(crate) system: FileSystem,
     /// The rules of security, as the log has them.
-    pub(crate) rules: Vec<String>,
+    pub(crate) rules: SecurityRules,
 }
 
 /// What the first record of a log says.
@@ -95,7 +96,7 @@ impl LogReader {
             parts: 0,
             has_started_over: false,
             system: FileSystem::default(),
-            rules: Vec::new(),
+            rules: SecurityRules::default(),
         }
     }
 
@@ -229,7 +230,7 @@ impl LogReader {
             if let Some(command) = record.command().filter(|_| alive) {
                 match self.which {
                     Which::Client => self.system.take(&command),
-                    Which::Rules | Which::Whereabouts(_) | Which::Done => self.take_rule(&command),
+                    Which::Rules | Which::Whereabouts(_) | Which::Done => self.rules.take(&command),
                 }
             }
         }
@@ -247,13 +248,6 @@ impl LogReader {
             self.place.at = body.u64(40).unwrap_or_default() & !u64::from(BLOCK - 1);
         }
         Ok(())
-    }
-
-    fn take_rule(&mut self, command: &crate::log::Command<'_>) {
-        if command.name() == Some("security_rule") && self.rules.len() < 4096 {
-            self.rules
-                .push(Text::new(command.buffer(1).bytes()).to_string());
-        }
     }
 
     /// The server has no more. That is the end of the log if no record is missing that is alive.
@@ -285,7 +279,9 @@ impl LogReader {
         self.has_started_over = true;
         match self.which {
             Which::Client => self.system = FileSystem::default(),
-            Which::Rules | Which::Whereabouts(_) | Which::Done => self.rules.clear(),
+            Which::Rules | Which::Whereabouts(_) | Which::Done => {
+                self.rules = SecurityRules::default();
+            }
         }
         self.restart();
     }

@@ -4,12 +4,12 @@
 //! replies and the time.
 
 mod exchange;
+mod limits;
 mod log_reader;
 mod request;
 
-pub use exchange::{
-    Ending, Exchange, Export, Failure, Granted, Limits, Outgoing, Start, Statfs, Step,
-};
+pub use exchange::{Ending, Exchange, Export, Failure, Granted, Outgoing, Start, Statfs, Step};
+pub use limits::Limits;
 pub use request::Service;
 #[cfg(feature = "server")]
 pub(crate) use request::message;

@@ -99,6 +99,9 @@ kinds! {
     NOT_EXAMINED "not-examined" Unknown
         "is on a net on which this check cannot speak from here"
         "do away with what kept it from speaking, or examine that net with the tools of the node that runs here (lnetctl ping)"
+    FLAVOR_UNCLEAR "flavor-unclear" Unknown
+        "may ask for a security flavor with which this check cannot ask"
+        "mount with that flavor, or correct the rule (srpc.flavor)"
     TARGET_NO_NID "target-no-nid" Suffers
         "has no NID in the configuration log"
         "regenerate the log (writeconf) with LNet configured on the server"

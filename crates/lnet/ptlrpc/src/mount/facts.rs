@@ -1,20 +1,24 @@
 //! What a check of a mount finds out, before anything is concluded.
 
+use std::collections::BTreeSet;
+
+use lnet_types::{Net, Nid};
 use serde::Serialize;
 
 use crate::client::{Failure, Granted, Service, Statfs};
+use crate::rules::{Needs, SecurityRules};
 
 /// Everything that was found out.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The name of the file system.
     pub fs: String,
-    /// The nodes of the MGS, in the order in which they were given, up to the one that answered.
+    /// The nodes of the MGS, in the order in which they were given. Those behind the one that serves were only pinged.
     pub mgs: Vec<Mgs>,
     /// What a client would reject in the log, or what does not fit together.
     pub problems: Vec<String>,
     /// The rules of security of the file system.
-    pub rules: Vec<String>,
+    pub rules: SecurityRules,
     /// The targets, in the order of their names.
     pub targets: Vec<TargetFacts>,
     /// Whether the log was read to its end.
@@ -24,12 +28,6 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the rules of security for which a client needs keys. A rule is `NET[.DIRECTION]=FLAVOR`.
-    pub fn rules_with_keys(&self) -> impl Iterator<Item = &String> {
-        let rules = self.rules.iter();
-        rules.filter(|rule| !rule.is_empty() && !rule.ends_with("=null"))
-    }
-
     /// Returns why not everything was asked.
     pub(super) fn why_cut(&self) -> &str {
         self.cut.as_deref().unwrap_or("the check has ended")
@@ -66,6 +64,20 @@ pub struct TargetFacts {
     pub is_unasked: bool,
 }
 
+impl TargetFacts {
+    /// Returns what the rules of security ask of this machine, on the nets from which it reaches the target.
+    #[must_use]
+    pub fn needs(&self, rules: &SecurityRules) -> Needs {
+        let nids = || self.nodes.iter().flatten();
+        let answering = nids().filter(|reach| reach.answers());
+        let mut nets: BTreeSet<Net> = answering.filter_map(Reach::own_net).collect();
+        if nets.is_empty() {
+            nets = nids().filter_map(Reach::own_net).collect();
+        }
+        rules.needs(&self.name, self.service, &nets)
+    }
+}
+
 /// A connect to a target.
 #[derive(Clone, Debug)]
 pub struct Knock {
@@ -90,8 +102,22 @@ impl Reach {
     /// Returns whether a ping could have gone there, and did not.
     #[must_use]
     pub fn is_unasked(&self) -> bool {
-        let is_reached = matches!(self.way, Way::Direct { .. } | Way::Through { .. });
+        let is_reached = matches!(
+            self.way,
+            Way::Direct { .. } | Way::Through { .. } | Way::NotAsked
+        );
         is_reached && self.answer == Answer::NotAsked
+    }
+
+    /// Returns the net of this machine from which the NID is reached.
+    fn own_net(&self) -> Option<Net> {
+        let own = match &self.way {
+            Way::Direct { from } => from,
+            // A gateway is on a net of this machine.
+            Way::Through { gateways } => gateways.first()?,
+            _ => return None,
+        };
+        Some(own.parse::<Nid>().ok()?.net())
     }
 
     /// Returns whether the NID answered.
@@ -129,6 +155,8 @@ pub enum Way {
         /// What kept the check from it.
         why: String,
     },
+    /// The check ended before it looked for a way.
+    NotAsked,
     /// The text is no NID.
     Unreadable,
 }

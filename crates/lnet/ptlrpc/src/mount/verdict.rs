@@ -7,6 +7,7 @@ use super::catalogue::*;
 use super::facts::{Answer, Facts, Mgs, Reach, TargetFacts, Way, Why};
 use crate::client::{Failure, Service};
 use crate::opc::MGS_CONNECT;
+use crate::rules::Needs;
 
 /// What follows from the facts.
 #[derive(Clone, Debug, Default)]
@@ -40,11 +41,7 @@ impl Verdict {
 
     fn add(&mut self, kind: &'static Kind, place: impl Into<String>, seen: impl Into<String>) {
         let place = (place.into(), seen.into());
-        let is_root = place.0.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name);
-        let severity = match kind.severity {
-            Severity::Suffers if is_root => Severity::Fails,
-            severity => severity,
-        };
+        let severity = severity_at(kind, &place.0);
         match self
             .findings
             .iter_mut()
@@ -52,11 +49,7 @@ impl Verdict {
         {
             Some(finding) => {
                 finding.severity = finding.severity.min(severity);
-                // What makes the finding so bad comes first.
-                match severity {
-                    Severity::Fails => finding.places.insert(0, place),
-                    Severity::Suffers | Severity::Unknown => finding.places.push(place),
-                }
+                finding.places.push(place);
             }
             None => self.findings.push(Finding {
                 kind,
@@ -64,6 +57,15 @@ impl Verdict {
                 places: vec![place],
             }),
         }
+    }
+}
+
+/// Returns how bad a trouble is at a place.
+fn severity_at(kind: &Kind, place: &str) -> Severity {
+    let is_root = place.ends_with("-MDT0000") && !IN_RESERVE.contains(&kind.name);
+    match kind.severity {
+        Severity::Suffers if is_root => Severity::Fails,
+        severity => severity,
     }
 }
 
@@ -122,11 +124,24 @@ pub fn check(facts: &Facts) -> Verdict {
         check_log(facts, &mut verdict);
         for target in facts.targets.iter().filter(|target| !target.is_inactive) {
             check_target(target, &mut verdict);
+            match target.needs(&facts.rules) {
+                Needs::Nothing => {}
+                Needs::Keys(rule) => {
+                    verdict.add(&FLAVOR_NEEDED, &target.name, format!("the rule {rule}"));
+                }
+                Needs::Unclear(rule) => {
+                    verdict.add(&FLAVOR_UNCLEAR, &target.name, format!("the rule {rule}"));
+                }
+            }
             if target.is_unasked {
                 verdict.add(&UNFINISHED, &target.name, facts.why_cut());
             }
         }
         check_nids(facts, &mut verdict);
+    }
+    for Finding { kind, places, .. } in &mut verdict.findings {
+        // What makes the finding so bad comes first.
+        places.sort_by_key(|(place, _)| severity_at(kind, place));
     }
     let rank = |kind: &Kind| KINDS.iter().position(|known| *known == kind);
     verdict
@@ -177,8 +192,13 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
         let name = names(&mgs.nids);
         verdict.add(&MGS_ON_FAILOVER, name, format!("{seen} ({})", kind.name));
     }
-    for mgs in facts.mgs.iter().skip(serving).take(1) {
-        silent_rails(&mgs.nids, "the MGS", verdict);
+    for (at, mgs) in facts.mgs.iter().enumerate().skip(serving) {
+        let is_unknown = any_unexamined(&mgs.nids) || mgs.nids.iter().any(Reach::is_unasked);
+        if at == serving || mgs.nids.iter().any(Reach::answers) {
+            silent_rails(&mgs.nids, "the MGS", verdict);
+        } else if !is_unknown {
+            verdict.add(&NO_FAILOVER, "the MGS", describe(&mgs.nids));
+        }
     }
 }
 
@@ -271,9 +291,6 @@ fn check_log(facts: &Facts, verdict: &mut Verdict) {
             format!("{count} targets in the log"),
         );
     }
-    for rule in facts.rules_with_keys() {
-        verdict.add(&FLAVOR_NEEDED, facts.fs.clone(), format!("the rule {rule}"));
-    }
     for service in [Service::Mdt, Service::Ost] {
         let targets = facts
             .targets
@@ -329,11 +346,11 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
         return;
     }
     let is_away = |reach: &Reach| !reach.answers() && !untested(reach);
-    if !target.now.is_empty() && target.now.iter().all(is_away) {
+    let has_connected = target.knocks.iter().any(|knock| knock.result.is_ok());
+    if !has_connected && !target.now.is_empty() && target.now.iter().all(is_away) {
         return verdict.add(&TARGET_AWAY, name, describe(&target.now));
     }
-    let is_served_where_asked = target.knocks.iter().any(|knock| knock.result.is_ok())
-        || target.now.iter().any(Reach::answers);
+    let is_served_where_asked = has_connected || target.now.iter().any(Reach::answers);
     if !is_served_where_asked && target.now.iter().any(|reach| is_untried(&reach.way)) {
         let kind = match any_unexamined(&target.now) {
             true => &NOT_EXAMINED,
@@ -425,14 +442,17 @@ fn target_failure(failure: &Failure) -> &'static Kind {
     }
 }
 
-/// A NID belongs to one node: wherever it stands, the same NIDs stand beside it.
+/// A NID belongs to one node. An entry may lack NIDs that the node got later, or name only some of them; but of two entries
+/// with a NID in common, one has all NIDs of the other.
 fn check_nids(facts: &Facts, verdict: &mut Verdict) {
     let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in facts.targets.iter().flat_map(|target| &target.nodes) {
         let nids: BTreeSet<&str> = node.iter().map(|reach| reach.nid.as_str()).collect();
         for nid in nids.iter().copied() {
             let known = nodes.entry(nid).or_insert_with(|| nids.clone());
-            if *known != nids {
+            if known.is_subset(&nids) {
+                known.clone_from(&nids);
+            } else if !known.is_superset(&nids) {
                 verdict.add(
                     &NID_TWICE,
                     facts.fs.clone(),

@@ -46,6 +46,8 @@ pub(super) struct Open {
     early_place: Option<u64>,
     pub(super) takes_early: bool,
     pub(super) intent: Option<u64>,
+    /// The server's handle of the lock that it asks for.
+    pub(super) lock: Option<u64>,
     /// When the time that it gives the server is over.
     pub(super) deadline: Time,
     /// The GETs of its bulk, each with the number of its part.
@@ -119,6 +121,7 @@ impl Open {
             early_place: None,
             takes_early: known.is_some_and(|(message, _)| message.flags() & 1 != 0),
             intent: known.and_then(|(message, body)| intent_of(message, body)),
+            lock: known.and_then(|(message, body)| lock_of_callback(message, body)),
             deadline: seen.time,
             gets: Vec::new(),
         };
@@ -278,6 +281,12 @@ impl Open {
     pub(super) fn gets(&self) -> impl Iterator<Item = Handle> {
         self.gets.iter().map(|(get, _)| *get)
     }
+}
+
+/// Returns the server's handle of the lock that a blocking callback asks for: it stands behind the client's.
+pub(super) fn lock_of_callback(message: &Message<'_>, body: &Body<'_>) -> Option<u64> {
+    let is_callback = body.opc() == opc::LDLM_BL_CALLBACK;
+    message.buffer(1).filter(|_| is_callback)?.u64(96)
 }
 
 /// Returns the bits of an RPC's bulk and reply.

@@ -126,6 +126,8 @@ struct Connection {
     handle: u64,
     cookie: u64,
     conn_cnt: u32,
+    /// When the client connected.
+    since: Duration,
 }
 
 /// A reply to be sent as a PUT.
@@ -150,9 +152,14 @@ pub struct Server {
     next_cookie: u64,
     harm: harm::Harm,
     lost: BTreeSet<u32>,
+    /// How much time has passed.
+    now: Duration,
     /// The opcodes of the requests that came.
     pub asked: Vec<u32>,
 }
+
+/// How long a target may have the connection of a check.
+const HELD_MAX: Duration = Duration::from_secs(10);
 
 const ENOENT: i32 = -2;
 const EIO: i32 = -5;
@@ -203,6 +210,11 @@ impl Server {
         self.harm.seen()
     }
 
+    /// Learns how much time has passed since the start.
+    pub fn at(&mut self, now: Duration) {
+        self.now = self.now.max(now);
+    }
+
     /// Takes a request. A portal that no target of this node has loses it, as LNet does.
     pub fn request(&mut self, portal: u32, match_bits: u64, bytes: &[u8]) -> Vec<Answer> {
         let serves = |served: &Served| served.service.request_portal() == portal;
@@ -223,6 +235,7 @@ impl Server {
         let opc = body.opc();
         self.asked.push(opc);
         self.harm.look(service, match_bits, &message, &body);
+        self.look_at_time(service, &body);
         let target = self.target_of(service, &message, &body);
         let trouble = target.and_then(|at| self.trouble(at, opc));
         if trouble == Some(Trouble::Silence) {
@@ -267,6 +280,18 @@ impl Server {
         let reply = Reply { body, buffers };
         let answers = reply.answers(service.reply_portal(), match_bits, trouble, bytes);
         bulk.into_iter().chain(answers).collect()
+    }
+
+    /// A target should not have the connection of a check for long.
+    fn look_at_time(&mut self, service: Service, body: &Body<'_>) {
+        let cookie = body.handle();
+        let mut held = self.connections.values();
+        let held = held.find(|held| held.cookie == cookie && service != Service::Mgs);
+        let held = held.map(|held| self.now.saturating_sub(held.since));
+        if let Some(time) = held.filter(|time| *time > HELD_MAX) {
+            self.harm
+                .note(format!("a connection that is held for {time:?}"));
+        }
     }
 
     /// Executes a request. The first buffer of the answer to a connect is the cookie.
@@ -341,7 +366,12 @@ impl Server {
         }
         self.next_cookie += 1;
         let cookie = self.next_cookie;
+        // A second connect soon after the first is the same client's, whose reply was lost.
+        let since = held
+            .map(|held| held.since)
+            .filter(|since| self.now.saturating_sub(*since) <= HELD_MAX);
         let connection = Connection {
+            since: since.unwrap_or(self.now),
             handle,
             cookie,
             conn_cnt,
