@@ -568,3 +568,28 @@ fn a_port_without_a_link_makes_its_interfaces_fatal_until_it_is_back() {
     assert!(world.fabric.is_listening(address(0)), "the device is back");
     assert_eq!(world.end(), [] as [String; 0]);
 }
+
+// [IB-34]
+#[test]
+fn an_interface_listens_again_when_its_device_is_back_without_an_event() {
+    let mut world = World::new(1, O2ibConfig::default(), &[NiTuning::default(); 2]);
+    world.settle();
+    // Another node's address stands for one that no device of this node has.
+    world.fabric.add_address(1, address(0));
+    world
+        .fabric
+        .port(0, address(0), lnet_o2ib::PortState::Removed);
+    world.settle();
+    world.pass(Duration::from_secs(25));
+    assert_eq!(world.nodes[0].program.fatal, [true]);
+    assert!(!world.fabric.is_listening(address(0)));
+    world.fabric.add_address(0, address(0));
+    world.pass(Duration::from_secs(10));
+    world.settle();
+    assert_eq!(world.nodes[0].program.fatal, [true, false]);
+    assert!(world.fabric.is_listening(address(0)));
+    let tx = world.put(1, 0, 10);
+    world.settle();
+    assert_eq!(world.nodes[1].program.sent.get(&tx), Some(&Ok(())));
+    assert_eq!(world.end(), [] as [String; 0]);
+}

@@ -6,7 +6,7 @@ use lnd::{Failure, NiId};
 use lnet_types::{ProcessId, Time};
 
 use super::receive::failed_get;
-use super::{Above, O2iblnd};
+use super::{Above, LISTEN_AGAIN, O2iblnd, Timer};
 use crate::connection::{Incoming, State};
 use crate::device::{ConnId, Device, PortState};
 use crate::stats::CloseReason;
@@ -289,10 +289,24 @@ impl<D: Device> O2iblnd<D> {
         if state == PortState::Removed && !concerned.is_empty() {
             self.device.unlisten(address);
             self.removed.insert(address);
+            self.timers
+                .insert((now + LISTEN_AGAIN, Timer::Listen(address)));
             for ni in concerned {
                 self.doom_all(ni, CloseReason::DeviceRemoved);
                 self.fail_all_waiting(ni, now, upper);
             }
+        }
+    }
+
+    /// Tries to listen at an address whose device was removed.
+    // [IB-34]
+    pub(super) fn listen_again(&mut self, address: Ipv4Addr, now: Time, upper: &mut impl Above<D>) {
+        if self.removed.contains(&address) {
+            self.port(address, PortState::Up, now, upper);
+        }
+        if self.removed.contains(&address) {
+            self.timers
+                .insert((now + LISTEN_AGAIN, Timer::Listen(address)));
         }
     }
 

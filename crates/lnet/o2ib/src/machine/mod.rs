@@ -79,7 +79,12 @@ enum Timer {
     Connect(ConnId),
     /// A peer is dialled again.
     Dial(u64),
+    /// The device of an address may be there again.
+    Listen(Ipv4Addr),
 }
+
+/// How long a device stays removed until the interface tries to listen again: no event tells that a device has come.
+const LISTEN_AGAIN: Duration = Duration::from_secs(10);
 
 /// An interface.
 #[derive(Clone, Copy, Debug)]
@@ -266,6 +271,7 @@ impl<D: Device> O2iblnd<D> {
                 Timer::Check => self.check(now, upper),
                 Timer::Connect(conn) => self.doom(conn, CloseReason::ConnectDeadline),
                 Timer::Dial(peer) => self.dial_again(peer, now, upper),
+                Timer::Listen(address) => self.listen_again(address, now, upper),
             }
             self.settle(now, upper);
         }
