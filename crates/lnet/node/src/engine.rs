@@ -318,6 +318,15 @@ impl Engine {
             .map_or(0, |rdma| rdma.devices().pinned())
     }
 
+    /// Returns the number of payloads that are registered with RDMA devices.
+    #[must_use]
+    pub fn registrations(&self) -> usize {
+        self.stack
+            .rdma
+            .as_ref()
+            .map_or(0, |rdma| rdma.devices().registrations())
+    }
+
     /// Returns the number of events lost because a program did not take them from its queue.
     #[must_use]
     pub fn events_lost(&self) -> u64 {

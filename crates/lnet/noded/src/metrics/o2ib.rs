@@ -15,6 +15,7 @@ pub(super) struct O2ibNumbers {
     stats: O2ibStats,
     connections: u64,
     pinned: usize,
+    registrations: usize,
 }
 
 impl O2ibNumbers {
@@ -26,6 +27,7 @@ impl O2ibNumbers {
             stats,
             connections: connections.count() as u64,
             pinned: engine.pinned_bytes(),
+            registrations: engine.registrations(),
         })
     }
 }
@@ -113,6 +115,11 @@ pub(super) const O2IB: &[O2ib] = &[
         |o2ib| i64::try_from(o2ib.pinned).unwrap_or(i64::MAX),
     )
     .in_unit(Quantity::Bytes),
+    O2ib::level(
+        "o2iblnd_registrations",
+        "Payloads that are registered with RDMA devices: one for each transfer under way.",
+        |o2ib| i64::try_from(o2ib.registrations).unwrap_or(i64::MAX),
+    ),
 ];
 
 fn named<K: Ord + Copy + Debug>(counts: &Counts<K>) -> Named {
