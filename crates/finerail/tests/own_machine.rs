@@ -140,6 +140,11 @@ fn the_document_of_the_own_node_is_examined_with_the_node() {
         text.contains("answers on port 988, and not on 6988"),
         "{text}"
     );
+    let beyond = path.write(
+        "beyond.conf",
+        "options lnet networks=tcp(eth0) accept_port=70000\n",
+    );
+    path.names("option-mistaken", &["--config", &beyond, NODE]);
     let lo = path.write("lo.conf", "options lnet networks=tcp(lo)\n");
     path.names("loopback-interface", &["--config", &lo, NODE]);
     let other = path.write("other.conf", "options lnet networks=tcp1(eth0)\n");

@@ -15,9 +15,10 @@ use crate::ping::{endpoint_address, is_here};
 
 /// The lints of what decides whether other machines are reached: interfaces, addresses, gateways. `finerail lint` has the
 /// others.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 15] = [
     "unreadable",
     "import-refused",
+    "option-mistaken",
     "interface-missing",
     "interface-down",
     "first-interface",
