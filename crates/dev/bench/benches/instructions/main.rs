@@ -156,7 +156,7 @@ fn arrived(mut chain: Box<Chain>) {
 
 // RPCs, each a request and its reply, at the thread that counts them.
 #[library_benchmark]
-#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(288_915))]
+#[bench::batch(args = (BATCH / rpcs::EACH), setup = Waiting::with, config = limit(296_625))]
 fn count(mut waiting: Box<Waiting>) -> Box<Waiting> {
     assert_eq!(waiting.queue.count_now(), 2 * BATCH);
     waiting
