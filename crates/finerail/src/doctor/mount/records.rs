@@ -17,6 +17,12 @@ use crate::common::complaint;
 /// The most records that a run looks at.
 const RECORDS_MAX: usize = 256;
 
+/// The end of the name of a record that is not complete.
+const UNFINISHED: &str = "new";
+
+/// How often a record is written anew that another run has removed.
+const TRIES: usize = 3;
+
 /// The most bytes of a record.
 const BYTES_MAX: u64 = 64 << 10;
 
@@ -41,10 +47,11 @@ pub(super) struct Records {
     folder: PathBuf,
 }
 
-/// The file of a record, which is locked.
+/// The file of a record.
 pub(super) struct Kept {
     path: PathBuf,
-    file: File,
+    /// The file, whose lock says that this run is alive.
+    _locked: File,
 }
 
 impl Records {
@@ -59,28 +66,21 @@ impl Records {
     /// Writes a connection down that is about to be made.
     pub(super) fn keep(&self, record: &Record) -> anyhow::Result<Kept> {
         let path = self.folder.join(format!("{}.json", record.export.uuid));
-        let failed = || format!("cannot write {}", path.display());
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .with_context(failed)?;
-        file.lock().with_context(failed)?;
-        let mut kept = Kept { path, file };
-        if let Err(error) = kept.write(record) {
-            // Nothing was sent: an empty file would be no record.
-            kept.remove();
-            return Err(error);
-        }
-        Ok(kept)
+        let _locked = write(&path, record)?;
+        Ok(Kept { path, _locked })
     }
 
     /// Returns the connections of earlier runs that have ended without them.
     pub(super) fn earlier(&self) -> Vec<(Kept, Record)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let files = entries.map(|entry| entry.path());
-        let files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
-        let mut found: Vec<(Kept, Record)> = files.filter_map(read).take(RECORDS_MAX).collect();
+        let files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let of_kind = |kind: &'static str| {
+            let files = files.iter();
+            files.filter(move |path| path.extension().is_some_and(|end| end == kind))
+        };
+        of_kind(UNFINISHED).for_each(|path| remove_unfinished(path));
+        let records = of_kind("json").cloned().filter_map(read);
+        let mut found: Vec<(Kept, Record)> = records.take(RECORDS_MAX).collect();
         let old = now().saturating_sub(TARGETS_FORGET);
         let (gone, left) = found
             .drain(..)
@@ -94,7 +94,7 @@ impl Records {
 /// Reads a record whose run has ended. A file that is no record stays where it is, and the user is told.
 fn read(path: PathBuf) -> Option<(Kept, Record)> {
     match try_read(&path) {
-        Ok(found) => found.map(|(file, record)| (Kept { path, file }, record)),
+        Ok(found) => found.map(|(_locked, record)| (Kept { path, _locked }, record)),
         Err(error) => {
             complaint(&format!(
                 "{} may be the record of a connection, and cannot be read: {error:#}",
@@ -117,10 +117,6 @@ fn try_read(path: &Path) -> anyhow::Result<Option<(File, Record)>> {
     }
     let mut text = String::new();
     (&file).take(BYTES_MAX).read_to_string(&mut text)?;
-    if text.is_empty() {
-        // Its run has not sent anything yet.
-        return Ok(None);
-    }
     let record = serde_json::from_str(&text)?;
     Ok(Some((file, record)))
 }
@@ -128,23 +124,7 @@ fn try_read(path: &Path) -> anyhow::Result<Option<(File, Record)>> {
 impl Kept {
     /// Writes the connection as it is now. The line before stays until the next one is complete.
     pub(super) fn write(&mut self, record: &Record) -> anyhow::Result<()> {
-        let text = serde_json::to_vec(record)?;
-        let beside = self.path.with_extension("new");
-        let failed = || format!("cannot write {}", beside.display());
-        let mut file = File::create(&beside).with_context(failed)?;
-        file.lock().with_context(failed)?;
-        file.write_all(&text).with_context(failed)?;
-        // A target forgets a connection before this machine is up again; an MGS may not.
-        let must_last = record.export.service == Service::Mgs;
-        if must_last {
-            file.sync_all().with_context(failed)?;
-        }
-        fs::rename(&beside, &self.path).with_context(failed)?;
-        if let Some(folder) = self.path.parent().filter(|_| must_last) {
-            let folder = File::open(folder).with_context(failed)?;
-            folder.sync_all().with_context(failed)?;
-        }
-        self.file = file;
+        self._locked = write(&self.path, record)?;
         Ok(())
     }
 
@@ -152,6 +132,46 @@ impl Kept {
     pub(super) fn remove(self) {
         // Without it, the next run finds out that the server knows no such connection.
         let _kept = fs::remove_file(&self.path);
+    }
+}
+
+/// Writes a record to a file beside its own, and puts it in its place when it is complete. Returns the locked file.
+fn write(path: &Path, record: &Record) -> anyhow::Result<File> {
+    let text = serde_json::to_vec(record)?;
+    // A target forgets a connection before this machine is up again; an MGS may not.
+    let must_last = record.export.service == Service::Mgs;
+    let failed = || format!("cannot write {}", path.display());
+    for _ in 0..TRIES {
+        match place(path, &text, must_last) {
+            // Another run took the file for that of a dead one before the file was locked.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            placed => return placed.with_context(failed),
+        }
+    }
+    place(path, &text, must_last).with_context(failed)
+}
+
+fn place(path: &Path, text: &[u8], must_last: bool) -> io::Result<File> {
+    let beside = path.with_extension(UNFINISHED);
+    let mut file = File::create(&beside)?;
+    file.lock()?;
+    file.write_all(text)?;
+    if must_last {
+        file.sync_all()?;
+    }
+    fs::rename(&beside, path)?;
+    if let Some(folder) = path.parent().filter(|_| must_last) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(file)
+}
+
+/// Removes the file that a run left which ended while it wrote: nothing was sent by that record.
+fn remove_unfinished(path: &Path) {
+    let is_dead = File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+    if is_dead {
+        // The next run tries again.
+        let _removed = fs::remove_file(path);
     }
 }
 
