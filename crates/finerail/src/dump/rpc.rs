@@ -1,5 +1,7 @@
 //! The RPCs of Lustre in a capture: a line for each, or a table.
 
+mod contents;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -7,8 +9,8 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use lnet_capture::{Decoder, Direction, Kind, Message, Payload, Summary as CaptureSummary};
 use lnet_ptlrpc::{
-    By, End, Evidence, FindingKind, OTHER, Opened, Pairer, PortalUse, ROWS_MAX, Role, Rpc, Seen,
-    Status, Summary, Tally, fields, open, portal_use,
+    By, Contents, End, Evidence, FindingKind, OTHER, Opened, Pairer, PortalUse, ROWS_MAX, Role,
+    Rpc, Seen, Status, Summary, Tally, fields, open, portal_use,
 };
 use lnet_types::Time;
 use lnet_wire::{Body, Header, o2ib};
@@ -16,6 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{DumpArgs, damage, verdict};
+use contents::{Place, print_json, print_lines};
 
 /// A column that makes rows of the table.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -144,6 +147,9 @@ impl<'a> View<'a> {
         if self.args.verbose {
             self.fields(&seen, role, out)?;
         }
+        if self.args.json && self.table.is_none() {
+            objects(&seen, role, out)?;
+        }
         ended.iter().try_for_each(|rpc| self.rpc(rpc, out))
     }
 
@@ -209,7 +215,11 @@ impl<'a> View<'a> {
                 result = writeln!(out, "{at:>14}  {part:<14} {name:<16} {field}{mark}");
             }
         });
-        result
+        result?;
+        match Contents::of_log(&message) {
+            Some(contents) => print_lines(&contents, out),
+            None => Ok(()),
+        }
     }
 
     fn since(&self, time: Time) -> String {
@@ -291,6 +301,32 @@ impl<'a> View<'a> {
         }
         Ok(())
     }
+}
+
+/// Prints what stands inside of a message as an object of JSON.
+fn objects(seen: &Seen<'_>, role: Role, out: &mut dyn Write) -> io::Result<()> {
+    let (Role::Reply(_), Body::Put(put)) = (role, seen.header.body) else {
+        return Ok(());
+    };
+    let len = seen.header.payload_length as usize;
+    let Ok(Opened::Clear(message, _)) = open(seen.head, len) else {
+        return Ok(());
+    };
+    let Some(contents) = Contents::of_log(&message) else {
+        return Ok(());
+    };
+    let place = Place {
+        seconds: seconds(seen.time),
+        match_bits: put.match_bits,
+        client: seen.header.dest_nid,
+        server: seen.header.src_nid,
+    };
+    print_json(&contents, &place, out)
+}
+
+/// Seconds of this century have digits left for microseconds.
+fn seconds(time: Time) -> f64 {
+    time.as_nanos() as f64 / 1e9
 }
 
 /// Says that the table does not have everything by name.
@@ -409,8 +445,7 @@ impl Row {
         let error = rpc.status.filter(|status| *status < 0);
         Self {
             what: "RPC",
-            // Seconds of this century have digits left for microseconds.
-            time: rpc.started.as_nanos() as f64 / 1e9,
+            time: seconds(rpc.started),
             operation: rpc.operation(),
             opcode: rpc.opc,
             xid: format!("{:#x}", rpc.xid),

@@ -17,6 +17,7 @@
 
 mod body;
 pub mod client;
+mod contents;
 mod file_system;
 mod findings;
 mod layouts;
@@ -38,6 +39,7 @@ mod view;
 mod whereabouts;
 
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
+pub use contents::{Contents, ENTRIES_MAX, Entries, Line, LogRecord};
 pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
 pub use layouts::evidence::{NOT_SEEN, NotSeen, known_fields, not_seen};
