@@ -42,6 +42,7 @@ pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
 pub use contents::{Contents, ENTRIES_MAX, Entries, Line, LogRecord};
 pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
+pub use layouts::as_bytes::{AsBytes, SHOWN_AS_BYTES};
 pub use layouts::evidence::{NOT_SEEN, NotSeen, known_fields, not_seen};
 pub use layouts::{Evidence, Field, UNDECODED};
 pub use log::{Command, LogError, Marker, Record, Records};
