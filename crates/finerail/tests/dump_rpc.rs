@@ -219,3 +219,35 @@ fn records_of_a_log_are_shown() {
         .unwrap();
     assert_eq!(rpc["operation"], "LLOG_NEXT_BLOCK");
 }
+
+#[test]
+fn table_of_where_the_targets_are_is_shown() {
+    let (Some(text), Some(json)) = (
+        dump("01-mount.pcap", &["-v"]),
+        dump("01-mount.pcap", &["--json"]),
+    ) else {
+        return;
+    };
+    let targets = inside(&text, "  bulk");
+    let words = |line: &&str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let targets: Vec<String> = targets.iter().map(words).collect();
+    assert_eq!(
+        targets[0],
+        "target MDT0000 version 3, instance 1: 10.12.0.1@tcp2"
+    );
+    assert_eq!(targets.len(), 3, "{targets:#?}");
+    let mut objects = json
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let table = objects.find(|object| object["what"] == "targets").unwrap();
+    let entry = &table["targets"][0];
+    assert_eq!(
+        (&entry["target"], &entry["nids"][0]),
+        (&Value::from("MDT0000"), &Value::from("10.12.0.1@tcp2"))
+    );
+    let rpc = objects.find(|object| object["xid"] == table["match_bits"]);
+    assert_eq!(rpc.unwrap()["operation"], "MGS_CONFIG_READ");
+    // Bulk of data stays as it was: it is counted, and not printed.
+    let data = dump("04-read-896k.pcap", &["-v"]).unwrap();
+    assert!(!data.lines().any(|line| line.ends_with("  bulk")));
+}

@@ -4,13 +4,21 @@ use lnet_wire::ByteOrder;
 use serde::Serialize;
 
 use crate::body::Body;
+use crate::client::Service;
 use crate::log::{Command, Record, Records};
 use crate::message::Message;
 use crate::opcode::opc;
 use crate::view::View;
+use crate::whereabouts::{Whereabouts, whereabouts};
 
 /// The most entries that are shown of a block, a header or a table.
 pub const ENTRIES_MAX: usize = 64;
+
+/// The most NIDs of an entry that are shown.
+const NIDS_MAX: usize = 8;
+
+/// The type of the table of where the targets are.
+const TARGETS: u16 = 2;
 
 /// The type of a log's header.
 const HEADER: u32 = 0x1064_5539;
@@ -24,7 +32,7 @@ const BITMAP: (usize, usize) = (88, 8);
 /// What stands inside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contents {
-    /// Whether they are a log's block, a log's header, or a table.
+    /// `log_block`, `log_header`, or `targets` for a table.
     #[serde(skip)]
     pub what: &'static str,
     /// At most [`ENTRIES_MAX`].
@@ -44,6 +52,42 @@ pub enum Entries {
     Records(Vec<LogRecord>),
     /// The first and the last of each row of records that are in use.
     InUse(Vec<(usize, usize)>),
+    /// The entries of the table of where the targets are.
+    Targets(Vec<TableEntry>),
+}
+
+/// What a request for a table asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigRead {
+    /// The type of the table.
+    pub kind: u16,
+}
+
+impl ConfigRead {
+    /// Returns what a message asks for; `None` if the message is no request for a table.
+    #[must_use]
+    pub fn of(message: &Message<'_>) -> Option<Self> {
+        let body = Body::of(message).filter(Body::is_request)?;
+        let is_it = body.opc() == opc::MGS_CONFIG_READ;
+        let asked = message.buffer(1).filter(|_| is_it)?;
+        let kind = asked.u16(72)?;
+        Some(Self { kind })
+    }
+}
+
+/// Where a target is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableEntry {
+    /// Its name without that of the file system.
+    pub target: String,
+    /// The version of the table that the entry came with.
+    pub version: u64,
+    /// The number that the target gave itself at its last start.
+    pub instance: u32,
+    /// Its first NIDs.
+    pub nids: Vec<String>,
+    /// NIDs that are not shown.
+    pub more_nids: usize,
 }
 
 /// A record of a configuration log.
@@ -144,14 +188,46 @@ impl Contents {
         }
     }
 
+    /// Returns the contents of a table of `whole` bytes of which the first are at hand.
+    #[must_use]
+    pub fn of_table(read: ConfigRead, bytes: &[u8], whole: usize) -> Self {
+        let kind = read.kind;
+        if kind != TARGETS {
+            let problem = format!("a table of type {kind}: not decoded");
+            return Self::targets(Vec::new(), 0, Some(problem));
+        }
+        if bytes.len() < whole {
+            let problem = format!("{}: not decoded", in_part(bytes.len(), whole));
+            return Self::targets(Vec::new(), 0, Some(problem));
+        }
+        let (mut entries, mut more, mut problem) = (Vec::new(), 0, None);
+        for entry in whereabouts(View::new(bytes, order_of_table(bytes))) {
+            match entry {
+                Ok(entry) if entries.len() < ENTRIES_MAX => entries.push(TableEntry::of(&entry)),
+                Ok(_) => more += 1,
+                Err(error) => problem = Some(error),
+            }
+        }
+        Self::targets(entries, more, problem)
+    }
+
+    fn targets(entries: Vec<TableEntry>, more: usize, problem: Option<String>) -> Self {
+        Self {
+            what: "targets",
+            entries: Entries::Targets(entries),
+            more,
+            problem,
+        }
+    }
+
     /// Returns lines of text.
     #[must_use]
     pub fn lines(&self) -> Vec<Line> {
         let mut lines = match &self.entries {
-            Entries::Records(records) if records.is_empty() && self.problem.is_none() => {
-                vec![Line::new("records", "in block", "none".to_owned())]
-            }
+            Entries::Records(records) if records.is_empty() => self.none("records", "in block"),
             Entries::Records(records) => records.iter().map(LogRecord::line).collect(),
+            Entries::Targets(entries) if entries.is_empty() => self.none("targets", "in table"),
+            Entries::Targets(entries) => entries.iter().map(TableEntry::line).collect(),
             Entries::InUse(rows) => vec![in_use(rows, self.problem.is_some())],
         };
         if self.more > 0 {
@@ -162,6 +238,52 @@ impl Contents {
             lines.push(Line::new(self.what, "problem", problem.clone()));
         }
         lines
+    }
+}
+
+impl Contents {
+    /// Says that nothing is there, if nothing else is said.
+    fn none(&self, part: &'static str, name: &str) -> Vec<Line> {
+        match self.problem {
+            Some(_) => Vec::new(),
+            None => vec![Line::new(part, name, "none".to_owned())],
+        }
+    }
+}
+
+/// The table has the byte order of its MGS, which nothing in the table says: that with which the first entry can be read.
+fn order_of_table(bytes: &[u8]) -> ByteOrder {
+    let orders = [ByteOrder::Little, ByteOrder::Big];
+    let mut orders = orders.into_iter().filter(|order| {
+        let first = whereabouts(View::new(bytes, *order)).next();
+        first.is_some_and(|entry| entry.is_ok())
+    });
+    orders.next().unwrap_or(ByteOrder::Little)
+}
+
+impl TableEntry {
+    fn of(entry: &Whereabouts) -> Self {
+        let kind = match entry.service {
+            Service::Mgs => "MGS",
+            Service::Mdt => "MDT",
+            Service::Ost => "OST",
+        };
+        let nids = entry.nids.iter().take(NIDS_MAX);
+        Self {
+            target: format!("{kind}{:04x}", entry.index),
+            version: entry.version,
+            instance: entry.instance,
+            nids: nids.map(ToString::to_string).collect(),
+            more_nids: entry.nids.len().saturating_sub(NIDS_MAX),
+        }
+    }
+
+    fn line(&self) -> Line {
+        let more = (self.more_nids > 0).then(|| format!("and {} more", self.more_nids));
+        let nids: Vec<String> = self.nids.iter().cloned().chain(more).collect();
+        let (version, instance, nids) = (self.version, self.instance, nids.join(", "));
+        let text = format!("version {version}, instance {instance}: {nids}");
+        Line::new("target", self.target.clone(), text)
     }
 }
 

@@ -39,7 +39,7 @@ mod view;
 mod whereabouts;
 
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
-pub use contents::{Contents, ENTRIES_MAX, Entries, Line, LogRecord};
+pub use contents::{ConfigRead, Contents, ENTRIES_MAX, Entries, Line, LogRecord, TableEntry};
 pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
 pub use layouts::as_bytes::{AsBytes, SHOWN_AS_BYTES};

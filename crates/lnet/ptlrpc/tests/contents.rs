@@ -7,7 +7,7 @@
 
 mod common;
 
-use lnet_ptlrpc::{Contents, ENTRIES_MAX, Entries, Message};
+use lnet_ptlrpc::{ConfigRead, Contents, ENTRIES_MAX, Entries, Message};
 use proptest::prelude::*;
 
 use crate::common::{body, message};
@@ -228,4 +228,75 @@ proptest! {
         let shown = lines(&of(&reply, reply.len()));
         prop_assert!(shown.len() <= ENTRIES_MAX + 2);
     }
+}
+
+/// The request for a table of this type.
+fn config_read(kind: u8) -> Vec<u8> {
+    let mut asked = [0; 80];
+    asked[72] = kind;
+    message(0, &[&body(4711, 256), &asked])
+}
+
+fn entry(kind: u8, index: u8, nids: &[[u8; 4]]) -> Vec<u8> {
+    let len = 24 + 20 * nids.len() as u8;
+    let mut bytes = vec![0; 24];
+    (bytes[0], bytes[8], bytes[12], bytes[16]) = (3, 7, index, len);
+    bytes[20..24].copy_from_slice(&[kind, 1, 20, nids.len() as u8]);
+    for nid in nids {
+        bytes.extend([0, 2, 0, 2]);
+        bytes.extend(nid);
+        bytes.resize(bytes.len() + 12, 0);
+    }
+    bytes
+}
+
+fn table(kind: u8, bytes: &[u8], whole: usize) -> Vec<String> {
+    let request = config_read(kind);
+    let read = ConfigRead::of(&Message::parse(&request).unwrap()).unwrap();
+    lines(&Contents::of_table(read, bytes, whole))
+}
+
+#[test]
+fn table_of_an_mgs_is_shown_with_its_targets() {
+    let bytes = [
+        entry(1, 0, &[[10, 12, 0, 1]]),
+        entry(2, 31, &[[10, 12, 0, 2]; 11]),
+    ];
+    assert_eq!(
+        table(2, &bytes.concat(), 288),
+        [
+            "target MDT0000: version 3, instance 7: 10.12.0.1@tcp2".to_owned(),
+            format!(
+                "target OST001f: version 3, instance 7: {}and 3 more",
+                "10.12.0.2@tcp2, ".repeat(8)
+            ),
+        ]
+    );
+    assert_eq!(table(2, &[], 0), ["targets in table: none"]);
+}
+
+#[test]
+fn table_that_is_not_at_hand_or_another_one_is_not_decoded() {
+    let bytes = entry(1, 0, &[[10, 12, 0, 1]]);
+    let cut = "targets problem: only the first 44 of 132 bytes are at hand: not decoded";
+    assert_eq!(table(2, &bytes, 132), [cut]);
+    let other = "targets problem: a table of type 4: not decoded";
+    assert_eq!(table(4, &bytes, 44), [other]);
+    let mut lying = [bytes.clone(), bytes.clone()].concat();
+    lying[44 + 16] = 200;
+    let shown = table(2, &lying, 88);
+    assert_eq!(
+        shown[0],
+        "target MDT0000: version 3, instance 7: 10.12.0.1@tcp2"
+    );
+    assert_eq!(
+        shown[1],
+        "targets problem: the table of where the targets are cannot be read behind byte 44"
+    );
+    assert_eq!(
+        table(2, &bytes.repeat(100), 4400).last().unwrap(),
+        "targets and: 36 more are not shown"
+    );
+    let reply = reply_with(256, &[&[0; 80]]);
+    assert!(ConfigRead::of(&Message::parse(&reply).unwrap()).is_none());
 }
