@@ -300,3 +300,21 @@ fn table_that_is_not_at_hand_or_another_one_is_not_decoded() {
     let reply = reply_with(256, &[&[0; 80]]);
     assert!(ConfigRead::of(&Message::parse(&reply).unwrap()).is_none());
 }
+
+proptest! {
+    #[test]
+    fn no_table_makes_it_panic_or_print_much(
+        count in 0usize..100,
+        at in 0usize..200,
+        byte: u8,
+        noise in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut bytes = [entry(2, 1, &[[10, 0, 0, 1]; 9]).repeat(count), noise].concat();
+        if let Some(place) = bytes.get_mut(at) {
+            *place = byte;
+        }
+        let shown = table(2, &bytes, bytes.len());
+        prop_assert!(shown.len() <= ENTRIES_MAX + 2);
+        prop_assert!(shown.iter().all(|line| line.len() < 1000));
+    }
+}
