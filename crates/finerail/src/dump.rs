@@ -28,7 +28,8 @@ pub(crate) struct DumpArgs {
     json: bool,
 
     /// Print the RPCs of Lustre, one a line, and what is notable about them: who asks which target for what, for
-    /// which job, with how many bytes, status and time. With -v also every field of each request and reply
+    /// which job, with how many bytes, status and time. With -v also every field of each request and reply. With -v or
+    /// --json also the records of configuration logs, and the table of where the targets are
     #[arg(long)]
     rpc: bool,
 

@@ -152,3 +152,102 @@ fn what_is_only_read_is_marked_where_it_is_used() {
         }
     }
 }
+
+/// The lines behind a line with these words, as far as they have no offset.
+fn inside<'t>(text: &'t str, head: &str) -> Vec<&'t str> {
+    let lines = text.lines().skip_while(|line| !line.contains(head)).skip(1);
+    lines
+        .take_while(|line| line.starts_with(&" ".repeat(16)))
+        .collect()
+}
+
+#[test]
+fn records_of_a_log_are_shown() {
+    let (Some(text), Some(json)) = (
+        dump("01-mount.pcap", &["-v"]),
+        dump("01-mount.pcap", &["--json"]),
+    ) else {
+        return;
+    };
+    let records = inside(&text, " buffer         log_block ");
+    assert_eq!(records.len(), 29, "{records:#?}");
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "record 13 add_uuid 10.12.0.1@tcp2 - 10.12.0.1@tcp2";
+    assert!(
+        records
+            .iter()
+            .any(|line| words(line).ends_with("add_uuid 10.12.0.1@tcp2 - 10.12.0.1@tcp2")),
+        "{expected} {records:#?}"
+    );
+    assert_eq!(
+        words(records[0]),
+        "record 1 marker start fr-clilov lov setup"
+    );
+    let header: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("in use"))
+        .collect();
+    assert_eq!(words(header[0]), "records in use 1-29");
+
+    let objects: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |what: &str| {
+        objects
+            .iter()
+            .find(|object| object["what"] == what)
+            .unwrap()
+    };
+    let block = of("log_block");
+    assert_eq!(block["records"].as_array().unwrap().len(), 29);
+    assert_eq!(
+        (&block["more"], &block["problem"]),
+        (&Value::from(0), &Value::Null)
+    );
+    let commands = block["records"].as_array().unwrap().iter();
+    let add = commands
+        .clone()
+        .find(|record| record["command"] == "add_uuid")
+        .unwrap();
+    assert_eq!(add["nid"], "10.12.0.1@tcp2");
+    assert_eq!(add["arguments"], serde_json::json!(["", "10.12.0.1@tcp2"]));
+    assert_eq!(of("log_header")["in_use"], serde_json::json!([[1, 29]]));
+    let rpc = objects
+        .iter()
+        .find(|object| object["xid"] == block["match_bits"])
+        .unwrap();
+    assert_eq!(rpc["operation"], "LLOG_NEXT_BLOCK");
+}
+
+#[test]
+fn table_of_where_the_targets_are_is_shown() {
+    let (Some(text), Some(json)) = (
+        dump("01-mount.pcap", &["-v"]),
+        dump("01-mount.pcap", &["--json"]),
+    ) else {
+        return;
+    };
+    let targets = inside(&text, "  bulk");
+    let words = |line: &&str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let targets: Vec<String> = targets.iter().map(words).collect();
+    assert_eq!(
+        targets[0],
+        "target MDT0000 version 3, instance 1: 10.12.0.1@tcp2"
+    );
+    assert_eq!(targets.len(), 3, "{targets:#?}");
+    let mut objects = json
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let table = objects.find(|object| object["what"] == "targets").unwrap();
+    let entry = &table["targets"][0];
+    assert_eq!(
+        (&entry["target"], &entry["nids"][0]),
+        (&Value::from("MDT0000"), &Value::from("10.12.0.1@tcp2"))
+    );
+    let rpc = objects.find(|object| object["xid"] == table["match_bits"]);
+    assert_eq!(rpc.unwrap()["operation"], "MGS_CONFIG_READ");
+    // Bulk of data stays as it was: it is counted, and not printed.
+    let data = dump("04-read-896k.pcap", &["-v"]).unwrap();
+    assert!(!data.lines().any(|line| line.ends_with("  bulk")));
+}

@@ -1,5 +1,7 @@
 //! The RPCs of Lustre in a capture: a line for each, or a table.
 
+mod contents;
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -7,8 +9,8 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use lnet_capture::{Decoder, Direction, Kind, Message, Payload, Summary as CaptureSummary};
 use lnet_ptlrpc::{
-    By, End, Evidence, FindingKind, OTHER, Opened, Pairer, PortalUse, ROWS_MAX, Role, Rpc, Seen,
-    Status, Summary, Tally, fields, open, portal_use,
+    By, Contents, End, Evidence, Field, FindingKind, OTHER, Opened, Pairer, PortalUse, ROWS_MAX,
+    Role, Rpc, Seen, Status, Summary, Tally, fields, open, portal, portal_use,
 };
 use lnet_types::Time;
 use lnet_wire::{Body, Header, o2ib};
@@ -16,6 +18,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{DumpArgs, damage, verdict};
+use contents::{Place, Reader, print_json, print_lines};
 
 /// A column that makes rows of the table.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -40,8 +43,12 @@ impl From<Column> for By {
 /// The bytes of a message that are looked at: blocks of a log with their frame fit, and nothing that is printed is longer.
 const KEPT: usize = 16 << 10;
 
+/// The bytes of a table of an MGS that are looked at. Other bulk is not kept.
+const TABLE_KEPT: usize = 64 << 10;
+
 fn keep(header: &Header) -> usize {
     match header.body {
+        Body::Put(put) if put.ptl_index == portal::MGS_BULK => TABLE_KEPT,
         Body::Put(put) => match portal_use(put.ptl_index) {
             PortalUse::Request | PortalUse::Reply => KEPT,
             PortalUse::Bulk | PortalUse::Other => 0,
@@ -108,6 +115,7 @@ struct View<'a> {
     gets: BTreeMap<(u32, Direction, u64), Header>,
     /// GETs over o2ib that were forgotten, because more than [`GETS_MAX`] had no reply.
     gets_forgotten: u64,
+    reader: Reader,
 }
 
 impl<'a> View<'a> {
@@ -119,6 +127,7 @@ impl<'a> View<'a> {
             table: args.rpc_summary.then(|| Summary::new(&by)),
             gets: BTreeMap::new(),
             gets_forgotten: 0,
+            reader: Reader::default(),
         }
     }
 
@@ -142,7 +151,11 @@ impl<'a> View<'a> {
         let mut ended = Vec::new();
         let role = pairer.take(&seen, &mut |rpc| ended.push(rpc));
         if self.args.verbose {
-            self.fields(&seen, role, out)?;
+            let contents = self.reader.contents(&seen, role);
+            self.fields(&seen, role, contents.as_ref(), out)?;
+        } else if self.args.json && self.table.is_none() {
+            let contents = self.reader.contents(&seen, role);
+            objects(&seen, contents.as_ref(), out)?;
         }
         ended.iter().try_for_each(|rpc| self.rpc(rpc, out))
     }
@@ -178,13 +191,20 @@ impl<'a> View<'a> {
         Some((header, head))
     }
 
-    /// Prints every field of a request or a reply.
-    fn fields(&self, seen: &Seen<'_>, role: Role, out: &mut dyn Write) -> io::Result<()> {
+    /// Prints every field of a request or a reply, and what stands inside of a message.
+    fn fields(
+        &self,
+        seen: &Seen<'_>,
+        role: Role,
+        contents: Option<&Contents>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let (name, intent) = match role {
             Role::Request(intent) => ("request", intent),
             Role::Reply(intent) => ("reply", intent),
             Role::Early => ("early reply", None),
             Role::Encrypted => ("encrypted", None),
+            Role::Bulk if contents.is_some() => ("bulk", None),
             Role::Bulk | Role::Other => return Ok(()),
         };
         let Header {
@@ -193,23 +213,16 @@ impl<'a> View<'a> {
         let since = self.since(seen.time);
         writeln!(out, "{since:>11} {src_nid} -> {dest_nid}  {name}")?;
         let len = seen.header.payload_length as usize;
-        let Ok(Opened::Clear(message, base)) = open(seen.head, len) else {
-            return Ok(());
-        };
-        let mut result = Ok(());
-        fields(&message, intent, &mut |field| {
-            if result.is_ok() && field.name != "pad" {
-                let mark = match field.evidence {
-                    Evidence::Read => "  (only read)",
-                    Evidence::Checked => "  (only read, size checked)",
-                    Evidence::Live => "",
-                };
-                let at = base + field.at;
-                let (part, name) = (field.part, field.name);
-                result = writeln!(out, "{at:>14}  {part:<14} {name:<16} {field}{mark}");
-            }
-        });
-        result
+        if let (false, Ok(Opened::Clear(message, base))) = (name == "bulk", open(seen.head, len)) {
+            let mut result = Ok(());
+            fields(&message, intent, &mut |field| {
+                if result.is_ok() && field.name != "pad" {
+                    result = print_field(&field, base, out);
+                }
+            });
+            result?;
+        }
+        contents.map_or(Ok(()), |contents| print_lines(contents, out))
     }
 
     fn since(&self, time: Time) -> String {
@@ -291,6 +304,36 @@ impl<'a> View<'a> {
         }
         Ok(())
     }
+}
+
+fn print_field(field: &Field<'_>, base: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mark = match field.evidence {
+        Evidence::Read => "  (only read)",
+        Evidence::Checked => "  (only read, size checked)",
+        Evidence::Live => "",
+    };
+    let at = base + field.at;
+    let (part, name) = (field.part, field.name);
+    writeln!(out, "{at:>14}  {part:<14} {name:<16} {field}{mark}")
+}
+
+/// Prints what stands inside of a message as an object of JSON.
+fn objects(seen: &Seen<'_>, contents: Option<&Contents>, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(contents), Body::Put(put)) = (contents, seen.header.body) else {
+        return Ok(());
+    };
+    let place = Place {
+        seconds: seconds(seen.time),
+        match_bits: put.match_bits,
+        client: seen.header.dest_nid,
+        server: seen.header.src_nid,
+    };
+    print_json(contents, &place, out)
+}
+
+/// Seconds of this century have digits left for microseconds.
+fn seconds(time: Time) -> f64 {
+    time.as_nanos() as f64 / 1e9
 }
 
 /// Says that the table does not have everything by name.
@@ -409,8 +452,7 @@ impl Row {
         let error = rpc.status.filter(|status| *status < 0);
         Self {
             what: "RPC",
-            // Seconds of this century have digits left for microseconds.
-            time: rpc.started.as_nanos() as f64 / 1e9,
+            time: seconds(rpc.started),
             operation: rpc.operation(),
             opcode: rpc.opc,
             xid: format!("{:#x}", rpc.xid),

@@ -17,6 +17,7 @@
 
 mod body;
 pub mod client;
+mod contents;
 mod file_system;
 mod findings;
 mod layouts;
@@ -38,8 +39,10 @@ mod view;
 mod whereabouts;
 
 pub use body::{BODY_LEN, BODY_SHORT_LEN, Body, Type, flags};
+pub use contents::{ConfigRead, Contents, ENTRIES_MAX, Entries, Line, LogRecord, TableEntry};
 pub use file_system::{FileSystem, Target};
 pub use findings::{Finding, FindingKind, Tally};
+pub use layouts::as_bytes::{AsBytes, SHOWN_AS_BYTES};
 pub use layouts::evidence::{NOT_SEEN, NotSeen, known_fields, not_seen};
 pub use layouts::{Evidence, Field, UNDECODED};
 pub use log::{Command, LogError, Marker, Record, Records};

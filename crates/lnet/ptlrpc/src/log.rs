@@ -61,10 +61,14 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    pub(crate) const fn is_config(&self) -> bool {
+        self.kind == CONFIG
+    }
+
     /// Returns the configuration command; `None` for other records, and for commands that nobody can read.
     #[must_use]
     pub fn command(&self) -> Option<Command<'a>> {
-        (self.kind == CONFIG).then(|| Command::read(self.data))?
+        self.is_config().then(|| Command::read(self.data))?
     }
 }
 
@@ -236,6 +240,15 @@ impl<'a> Command<'a> {
             0
         };
         self.view.part(at, len)
+    }
+
+    pub(crate) const fn buffers(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether the record has all bytes of the buffers.
+    pub(crate) fn is_whole(&self) -> bool {
+        (0..self.count).all(|index| self.buffer(index).bytes().len() == self.len(index))
     }
 
     fn len(&self, index: usize) -> usize {

@@ -15,7 +15,7 @@ use crate::layouts::ost::{IOOBJ, LADVISE, LADVISE_HEADER, NIOBUF, OST_BODY, OST_
 use crate::layouts::{Evidence, Field, Format, Layout, UNDECODED};
 use crate::message::{Buffer, Message};
 use crate::opcode::opc;
-use crate::schema::Part::{Blob, Empty, Many, One, Record, Text};
+use crate::schema::Part::{Blob, Empty, Many, Number, One, Record, Text};
 use crate::view::{View, pad8};
 
 /// What a buffer holds.
@@ -27,6 +27,8 @@ pub(crate) enum Part {
     Many(&'static Layout),
     /// A name that ends with NUL.
     Text(&'static str),
+    /// A number.
+    Number(&'static str),
     /// Bytes that this crate names, and does not look into.
     Blob(&'static str),
     /// Nothing: its length is 0.
@@ -262,7 +264,7 @@ static SCHEMAS: &[Schema] = &[
     read(602, DQACQ, DQACQ),
     live(
         700,
-        &[One(&BODY), Blob("op"), One(&RANGE)],
+        &[One(&BODY), Number("op"), One(&RANGE)],
         &[One(&BODY), One(&RANGE)],
     ),
     read(801, BARE, BARE),
@@ -270,7 +272,7 @@ static SCHEMAS: &[Schema] = &[
     read(803, BARE, BARE),
     read(
         900,
-        &[One(&BODY), Blob("op"), One(&RANGE)],
+        &[One(&BODY), Number("op"), One(&RANGE)],
         &[One(&BODY), One(&RANGE)],
     ),
     read(
@@ -506,6 +508,19 @@ fn parts(
     })
 }
 
+/// Returns what the buffers of all RPCs hold.
+#[cfg(test)]
+pub(crate) fn all_parts() -> impl Iterator<Item = Part> {
+    let schemas = SCHEMAS.iter();
+    let schemas = schemas.flat_map(|schema| [schema.request, schema.reply]);
+    let records = (0..=u8::MAX).map(|sub_op| behind_record(sub_op.into()));
+    // An intent is one bit, or two.
+    let intents = (0..=u16::MAX).map(u64::from);
+    let intents = intents.flat_map(|intent| [behind_intent(intent), intent_reply(intent)]);
+    let all = schemas.chain(records).chain(intents);
+    all.chain([REINT, INTENDED]).flatten().copied()
+}
+
 /// Returns how sure the order of an RPC's buffers is; `None` for opcodes without a known order.
 #[must_use]
 pub fn evidence_of(opc: u32) -> Option<Evidence> {
@@ -636,6 +651,7 @@ fn one_buffer<'a>(
             done
         }
         Text(name) => whole(view, at, name, Format::Text, evidence, each),
+        Number(name) => whole(view, at, name, Format::Dec, evidence, each),
         Blob(name) => whole(view, at, name, Format::Bytes, evidence, each),
         Empty => 0,
     }

@@ -11,6 +11,10 @@ use crate::view::View;
 pub(crate) struct Whereabouts {
     pub(crate) service: Service,
     pub(crate) index: u32,
+    /// The version of the table that the entry came with.
+    pub(crate) version: u64,
+    /// The number of the target's starts.
+    pub(crate) instance: u32,
     pub(crate) nids: Vec<Nid>,
 }
 
@@ -57,6 +61,8 @@ fn entry(rest: View<'_>) -> Option<Whereabouts> {
     is_whole.then_some(Whereabouts {
         service,
         index: rest.u32(12)?,
+        version: rest.u64(0)?,
+        instance: rest.u32(8)?,
         nids: nids?,
     })
 }
@@ -93,6 +99,8 @@ mod tests {
         let expected = Whereabouts {
             service: Service::Mdt,
             index: 0,
+            version: 3,
+            instance: 1,
             nids: vec!["10.12.0.1@tcp2".parse().unwrap()],
         };
         let twice = [live(), live()].concat();

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use lnet_ptlrpc::{
-    Body, By, End, Evidence, Field, FileSystem, NOT_SEEN, Opened, Records, Role, Summary,
-    evidence_of, fields, known_fields, not_seen, opcode_name, open,
+    Body, By, End, Evidence, Field, FileSystem, NOT_SEEN, Opened, Records, Role, SHOWN_AS_BYTES,
+    Summary, evidence_of, fields, known_fields, not_seen, opcode_name, open,
 };
 
 use crate::common::captures::{captures, pair};
@@ -52,6 +52,13 @@ fn no_byte_of_a_known_rpc_is_undecoded() {
                     field.bytes.len()
                 );
                 let _printed = field.to_string();
+                assert!(
+                    !field.is_bytes() || field.name == "pad" || is_allowed(&field),
+                    "{}: {} {} is shown as bytes, without a reason",
+                    path.display(),
+                    field.part,
+                    field.name
+                );
                 at += field.bytes.len();
             });
             assert_eq!(at, heard.payload.len());
@@ -69,6 +76,12 @@ fn no_byte_of_a_known_rpc_is_undecoded() {
         .filter(|opc| evidence_of(*opc) == Some(Evidence::Live))
         .collect();
     assert_eq!(marked, live);
+}
+
+/// Whether a field may be shown as bytes.
+fn is_allowed(field: &Field<'_>) -> bool {
+    let mut rows = SHOWN_AS_BYTES.iter();
+    rows.any(|row| (row.part, row.name) == (field.part, field.name))
 }
 
 /// The structure and the name of a field, as the tables have them.
@@ -185,6 +198,38 @@ fn page_has_the_evidence_of_every_field() {
     let list = list.split_whitespace().collect::<Vec<_>>().join(" ");
     let list = list.split('.').next().expect("a sentence");
     assert_eq!(list, not_seen.join(", "));
+}
+
+#[test]
+fn page_has_what_is_shown_as_bytes_with_the_reasons() {
+    let page = testkit::workspace::root().join("docs/protocol/ptlrpc.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, section) = page
+        .split_once("\n## Shown as bytes\n")
+        .expect("the section");
+    let section = section.split("\n## ").next().expect("a section");
+    let mut expected: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in SHOWN_AS_BYTES {
+        let name = match row.part {
+            "buffer" => format!("`{}`", row.name),
+            part if part == row.name => format!("`{part}`"),
+            part => format!("`{part}.{}`", row.name),
+        };
+        match expected
+            .iter_mut()
+            .find(|(reason, _)| *reason == row.reason)
+        {
+            Some((_, names)) => names.push(name),
+            None => expected.push((row.reason, vec![name])),
+        }
+    }
+    let expected = expected.iter();
+    let expected = expected.map(|(reason, names)| format!("| {reason} | {} |", names.join(", ")));
+    let rows = section
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1);
+    assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 // [PTLRPC-4] [PTLRPC-6] [PTLRPC-7]

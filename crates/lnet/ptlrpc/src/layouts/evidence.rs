@@ -5,7 +5,7 @@ use crate::body::Body;
 use crate::opcode::opc;
 
 /// All structures.
-static LAYOUTS: &[&Layout] = &[
+pub(super) static LAYOUTS: &[&Layout] = &[
     &common::BODY,
     &common::CONNECT_DATA,
     &common::STATFS,

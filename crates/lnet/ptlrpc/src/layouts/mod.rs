@@ -1,5 +1,6 @@
 //! The structures inside buffers as tables: one line a field, and a walk that leaves no byte out.
 
+pub(crate) mod as_bytes;
 pub(crate) mod common;
 pub(crate) mod evidence;
 pub(crate) mod ldlm;
@@ -148,6 +149,12 @@ impl<'a> Field<'a> {
     #[must_use]
     pub fn is_undecoded(&self) -> bool {
         self.name == UNDECODED
+    }
+
+    /// Returns whether the bytes are shown, and nothing that they mean.
+    #[must_use]
+    pub const fn is_bytes(&self) -> bool {
+        matches!(self.format, Format::Bytes)
     }
 
     pub(crate) fn number(&self) -> Option<u64> {
