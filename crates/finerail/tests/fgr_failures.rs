@@ -169,3 +169,75 @@ fn a_job_is_told_its_routers_and_what_is_faster_also_by_a_saved_plan() {
         .expect_code(2)
         .expect_error("'OST9' is neither a net");
 }
+
+/// A router of two nets, and one of each.
+const OF_TWO_NETS: &str = "
+machine: two nets
+fabric:
+  kind: fat-tree
+  levels:
+    - {down: 12, up: 1, capacity: 12.5}
+    - {down: 2, up: 4, capacity: 25}
+clients:
+  list:
+    - {id: 0, name: n0, at: [0]}
+    - {id: 1, name: n1, at: [12]}
+groups:
+  - name: G1
+    nets: [o2ib1, o2ib2]
+    sub-groups:
+      - modules:
+          - {blade: r1, at: [6], nodes: [{id: 20, nets: [o2ib1, o2ib2]}]}
+          - {blade: r2, at: [18], nodes: [{id: 21, nets: [o2ib1]}, {id: 22, nets: [o2ib2]}]}
+";
+
+#[test]
+fn a_failed_router_of_two_nets_is_one_router() {
+    let directory = TempDir::new().unwrap();
+    let machine = directory.path().join("two.yaml");
+    fs::write(&machine, OF_TWO_NETS).unwrap();
+    let words = [
+        "fgr",
+        "plan",
+        "--machine",
+        machine.to_str().unwrap(),
+        "--failed",
+        "20",
+    ];
+    let ended = run(finerail(words)).expect_code(0);
+    assert!(
+        ended.err.contains("planned around 1 of 3 routers"),
+        "{}",
+        ended.err
+    );
+    let row = ended
+        .out
+        .lines()
+        .find(|line| line.contains("failed routers"));
+    assert!(row.unwrap().trim_end().ends_with(" 1"), "{}", ended.out);
+}
+
+#[test]
+fn a_site_in_which_nodes_share_a_nid_is_not_proved() {
+    let directory = TempDir::new().unwrap();
+    let conf = directory.path().join("conf");
+    configure(&conf, &["--per-node"]).expect_code(0);
+    let nodes = conf.join("nodes");
+    let files = || {
+        let entries = fs::read_dir(&nodes).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let yaml = paths.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+        let mut files: Vec<String> = yaml.map(|path| path.to_str().unwrap().to_owned()).collect();
+        files.sort();
+        files
+    };
+    let nets = ["fgr", "check", "--server-nets", "o2ib[201-202]"].map(str::to_owned);
+    let first = files().remove(0);
+    let twin = nodes.join("zz-twin.yaml");
+    fs::copy(&first, &twin).unwrap();
+    let ended = run(finerail(nets.into_iter().chain(files()))).expect_code(1);
+    let name = Path::new(&first).file_stem().unwrap().to_str().unwrap();
+    let told = format!("error: {name} and zz-twin have the same NID, ");
+    assert!(ended.out.contains(&told), "{}", ended.out);
+    assert!(!ended.out.contains("\nproved"), "{}", ended.out);
+}

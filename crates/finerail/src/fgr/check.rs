@@ -74,9 +74,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         site.timing = timing(path)?;
     }
     let report = check(&site);
+    let shared = site.shared_nids();
     let mut text = String::new();
+    list("error", &shared, &mut text)?;
     list("error: nodes", &disagreements, &mut text)?;
-    findings(&report, &mut text)?;
+    findings(&report, shared.is_empty(), &mut text)?;
     let as_planned = match &args.planned {
         Some(directory) => compare(&read_directory(directory)?, &site, &mut text)?,
         None => true,
@@ -89,6 +91,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     steps(&order, &mut text)?;
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     let holds = disagreements.is_empty()
+        && shared.is_empty()
         && report.is_proved()
         && report.pairs > 0
         && as_planned
@@ -100,7 +103,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
+/// Writes what was found and the verdict. Of a site in which nodes share NIDs nothing is proved.
+fn findings(report: &Report, is_clear: bool, out: &mut String) -> std::fmt::Result {
     let (errors, doubts): (Vec<&Finding>, Vec<&Finding>) = report
         .findings
         .iter()
@@ -118,7 +122,7 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
             "nothing to prove: no client and server are connected by a router"
         );
     }
-    let verdict = match (errors.is_empty(), unwatched.first()) {
+    let verdict = match (errors.is_empty() && is_clear, unwatched.first()) {
         (false, _) => "not proved",
         (true, None) => {
             "proved: requests and what servers start arrive, now and after any single failure"

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use fgr::config::{
     BackupPriority, Form, ModprobeRefusal, NetTunables, Scheme, Server, Site, Slots, Timing,
@@ -217,6 +217,9 @@ pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
 
 /// Writes the files of a site.
 pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::Result<ExitCode> {
+    if let Some(shared) = site.shared_nids().first() {
+        bail!("{shared}: correct the addresses of one of them");
+    }
     output::prepare(output, &WRITTEN)?;
     let mut refused = Vec::new();
     for class in &site.classes {

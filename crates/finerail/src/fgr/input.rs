@@ -315,7 +315,8 @@ impl FailureArgs {
             }
         }
         if !dead.is_empty() {
-            let (count, all) = (dead.len(), machine.routers.len());
+            let count = machine.count_nodes(dead.iter().copied());
+            let all = machine.router_nodes();
             writeln!(
                 io::stderr(),
                 "note: planned around {count} of {all} routers"

@@ -11,13 +11,13 @@ use fgr::config::read_servers;
 use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE};
 use fgr::links::{LinkNames, in_digits};
 use fgr::topology::Fabric;
-use fgr::{Machine, Plan, clients, read_plan};
+use fgr::{Machine, Plan, read_plan};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 use serde::Serialize;
 
 use super::input::{PlanningArgs, list_or_file};
-use super::serves::names;
+use super::serves::{clients_called, names};
 use crate::common::print_bytes;
 use crate::machine::read;
 
@@ -62,7 +62,7 @@ pub(crate) struct JobArgs {
     /// and --failed
     #[arg(long, value_name = "FILE", conflicts_with_all = PLANNING)]
     plan: Option<PathBuf>,
-    /// The job's nodes: a host list, numbers, ranges of numbers, NIDs; or @FILE with such a list
+    /// The job's nodes: a host list, numbers, ranges of numbers, NIDs, areas as in who-serves; or @FILE with such a list
     #[arg(long, value_name = "LIST")]
     nodes: String,
     /// The targets of the job: nets (o2ib201, o2ib[201-218]) or names of --servers [default: every net]
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
     }
     let (machine, plan) = planned(args)?;
     let servers = servers(args, &machine)?;
-    let nodes = clients(&machine, &list_or_file(&args.nodes)?).context("--nodes")?;
+    let nodes = clients_called(&machine, &list_or_file(&args.nodes)?).context("--nodes")?;
     let nets = targets(args, &machine, &servers)?;
     let job = Job {
         machine: &machine,

@@ -1,6 +1,5 @@
 //! `finerail fgr plan`: the routers of every client, as a table, CSV or YAML.
 
-use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -100,7 +99,7 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std
             "routers",
             format!(
                 "{} on {} modules",
-                BTreeSet::from_iter(machine.nodes_of_routers()).len(),
+                machine.router_nodes(),
                 machine.modules.len()
             ),
         ),
@@ -125,7 +124,10 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std
                 in_digits(figures.read.max)
             ),
         ),
-        ("failed routers", plan.dead.len().to_string()),
+        (
+            "failed routers",
+            machine.count_nodes(plan.dead.iter().copied()).to_string(),
+        ),
         ("pairs without router", figures.unserved.to_string()),
     ];
     for (name, value) in rows {

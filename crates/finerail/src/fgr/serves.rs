@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use comfy_table::{Table, presets};
-use fgr::serves::{clients_by_area, serves, who_serves};
+use fgr::serves::{clients_by_area, parts, serves, who_serves};
 use fgr::{Machine, clients, failed};
 use serde::Serialize;
 
@@ -17,8 +17,8 @@ use crate::common::print_bytes;
 /// Arguments of `finerail fgr who-serves`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Areas are cabinets where the names of clients tell them (c12-3, x1000), otherwise groups of a dragonfly (group12), \
-leaves of a fat tree (leaf3), or planes of the first dimension of a torus (x4).
+Areas are cabinets where the names of clients tell them (c12-3, x1000), groups of a dragonfly (group12), \
+leaves of a fat tree (leaf3), and planes of the first dimension of a torus (x4).
 
 Examples:
   finerail fgr who-serves --machine preset:frontier group0
@@ -43,7 +43,7 @@ pub(crate) struct WhoServesArgs {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  finerail fgr serves --machine synthetic:6x8x4:2x3x1 1000000
+  finerail fgr serves --machine synthetic:6x8x4:2x3x1 192
   finerail fgr serves --machine titan.map --modules modules.csv c3-1c1s4
 ")]
 pub(crate) struct ServesArgs {
@@ -97,28 +97,34 @@ impl Line {
 
 /// Runs `finerail fgr who-serves`.
 pub(crate) fn run_who_serves(args: &WhoServesArgs) -> anyhow::Result<ExitCode> {
-    let mut chosen = BTreeSet::new();
     let list = list_or_file(&args.of)?;
     let (machine, plan) = args.planning.plan()?;
-    let areas = clients_by_area(&machine);
-    for name in fgr::hosts(&list)? {
-        match areas.iter().find(|(area, _)| *area == name) {
-            Some((_, its)) => chosen.extend(its.iter().copied()),
-            None => {
-                let found = clients(&machine, &name);
-                let first = areas.first().map_or("", |(area, _)| area.as_str());
-                chosen
-                    .extend(found.with_context(|| {
-                        format!("neither an area such as {first} nor a client")
-                    })?);
-            }
-        }
-    }
-    let chosen: Vec<usize> = chosen.into_iter().collect();
+    let chosen = clients_called(&machine, &list)?;
     let servings = who_serves(&machine, &plan, &chosen).into_iter();
     let servings = servings.filter(|serving| args.ranks || serving.rank == 0);
     let lines = servings.map(|one| Line::new(&machine, one.router, one.rank, one.clients));
     print(lines.collect(), args.json, &counted(chosen.len(), "client"))
+}
+
+/// Returns the clients in a list of areas, clients and host lists, by index in ascending order.
+pub(super) fn clients_called(machine: &Machine, list: &str) -> anyhow::Result<Vec<usize>> {
+    let parts = parts(machine);
+    let mut chosen = BTreeSet::new();
+    for name in fgr::hosts(list)? {
+        match parts.get(&name) {
+            Some(its) => chosen.extend(its.iter().copied()),
+            None => {
+                let found = clients(machine, &name);
+                let first = parts.keys().next().map_or("", String::as_str);
+                let what = || format!("neither an area such as {first} nor a client");
+                chosen.extend(found.with_context(what)?);
+            }
+        }
+    }
+    if chosen.is_empty() {
+        bail!("'{list}' names no client");
+    }
+    Ok(chosen.into_iter().collect())
 }
 
 /// Runs `finerail fgr serves`.

@@ -245,6 +245,22 @@ impl Machine {
         nodes.collect()
     }
 
+    /// Returns the number of nodes that all routers are.
+    #[must_use]
+    pub fn router_nodes(&self) -> usize {
+        BTreeSet::from_iter(self.nodes_of_routers()).len()
+    }
+
+    /// Returns the number of nodes that these routers are.
+    #[must_use]
+    pub fn count_nodes(&self, routers: impl IntoIterator<Item = u16>) -> usize {
+        let node_of = self.nodes_of_routers();
+        let nodes = routers
+            .into_iter()
+            .filter_map(|router| node_of.get(usize::from(router)));
+        nodes.collect::<BTreeSet<_>>().len()
+    }
+
     /// The routers of a module.
     #[must_use]
     pub fn routers_of(&self, module: u16) -> &[Router] {

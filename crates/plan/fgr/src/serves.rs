@@ -122,6 +122,21 @@ pub fn clients_by_area(machine: &Machine) -> Vec<(String, Vec<usize>)> {
     areas
 }
 
+/// Returns the indices of the clients of each part of the machine by its name: of the cabinets in the names of clients, and
+/// of the parts of the fabric.
+#[must_use]
+pub fn parts(machine: &Machine) -> BTreeMap<String, Vec<usize>> {
+    let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, client) in machine.clients.iter().enumerate() {
+        let cabinet = client.name.as_deref().and_then(cabinet);
+        let names = cabinet.map(str::to_owned).into_iter();
+        for name in names.chain([area(&machine.fabric, client.vertex)]) {
+            parts.entry(name).or_default().push(index);
+        }
+    }
+    parts
+}
+
 /// Returns the cabinet in a name of the form `c12-3c1s4n2` or `x1000c0s4b0n1`.
 fn cabinet(name: &str) -> Option<&str> {
     let rest = name.strip_prefix(['c', 'x'])?;

@@ -1,6 +1,7 @@
 //! Makes a site from its files, or from the configurations of its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use lnet_config::modprobe::{Dialect, ModuleOptions};
@@ -106,6 +107,60 @@ impl Site {
             }
         }
         found
+    }
+}
+
+/// A NID that two nodes have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// The NID.
+    pub nid: Nid,
+    /// The names of the two nodes.
+    pub nodes: [String; 2],
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [one, other] = &self.nodes;
+        write!(f, "{one} and {other} have the same NID, {}", self.nid)
+    }
+}
+
+impl Site {
+    /// Returns the NIDs that two nodes have: for each node the first NID that a node before it has.
+    #[must_use]
+    pub fn shared_nids(&self) -> Vec<Shared> {
+        let nodes = self.nodes.iter().enumerate();
+        let mut places: Vec<(Nid, usize)> = nodes
+            .flat_map(|(at, node)| node.nids.addresses().map(move |address| (address, at)))
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        let groups = places.chunk_by(|one, other| one.0 == other.0);
+        let shared = groups.filter(|group| group.len() > 1).flat_map(|group| {
+            let mut owners: BTreeMap<Nid, usize> = BTreeMap::new();
+            let mut shared = Vec::new();
+            for &(_, at) in group {
+                let Some(node) = self.nodes.get(at) else {
+                    continue;
+                };
+                let mut known = node
+                    .nids
+                    .iter()
+                    .filter_map(|nid| Some((nid, *owners.get(&nid)?)));
+                if let Some((nid, owner)) = known.next()
+                    && let Some(owner) = self.nodes.get(owner)
+                {
+                    let nodes = [owner.name.to_string(), node.name.to_string()];
+                    shared.push(Shared { nid, nodes });
+                }
+                for nid in node.nids.iter() {
+                    owners.entry(nid).or_insert(at);
+                }
+            }
+            shared
+        });
+        shared.collect()
     }
 }
 

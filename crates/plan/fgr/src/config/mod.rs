@@ -40,7 +40,7 @@ use thiserror::Error;
 use siblings::Siblings;
 
 pub use files::{ClassFiles, NodeLine, read_nodes, read_servers};
-pub use gather::{ClassText, nids, read_timing};
+pub use gather::{ClassText, Shared, nids, read_timing};
 pub use join::JoinError;
 pub use nids::Nids;
 pub use rules::read_udsp;
