@@ -155,8 +155,8 @@ impl LogArgs {
     /// Starts logging. If the filter cannot be parsed, logs with `warn` and reports the bad filter as a
     /// warning.
     pub fn start(&self) {
-        let parsed: Result<Targets, _> = self.log.parse();
-        let bad = parsed.as_ref().err().map(ToString::to_string);
+        let parsed = log_filter(&self.log);
+        let bad = parsed.as_ref().err().cloned();
         let lines = tracing_subscriber::fmt::layer()
             .with_ansi(io::stderr().is_terminal())
             .with_writer(io::stderr);
@@ -171,6 +171,20 @@ impl LogArgs {
                 "cannot read the log filter; using 'warn'"
             );
         }
+    }
+}
+
+/// Reads a filter of levels and modules.
+fn log_filter(text: &str) -> Result<Targets, String> {
+    let filter: Targets = text.parse().map_err(|error| format!("{error}"))?;
+    let is_module = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-'))
+    };
+    // A word that is no level is taken for a module.
+    match filter.iter().find(|(name, _)| !is_module(name)) {
+        Some((name, _)) => Err(format!("'{name}' is neither a level nor a module")),
+        None => Ok(filter),
     }
 }
 
