@@ -28,6 +28,9 @@ use crate::ctl;
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The most letters of the names of nodes that were not given.
+const NAMES_MAX: usize = 200;
+
 /// A running node and what the plan says of it.
 struct Live<'a> {
     socket: &'a Path,
@@ -92,11 +95,31 @@ pub(super) fn run(
             node.name
         );
     }
+    tell_others(plan, &nodes)?;
     let mut nodes: Vec<Live<'_>> = nodes.into_values().collect();
     match apply {
         true => roll_out(plan, &mut nodes),
         false => show(&nodes),
     }
+}
+
+/// Names the nodes of the plan that were not given: nothing is known of them, and they get no command.
+fn tell_others(plan: &Site, given: &BTreeMap<&str, Live<'_>>) -> io::Result<()> {
+    let all = plan.nodes.iter().map(|node| node.name.as_str());
+    let others: Vec<&str> = all.filter(|name| !given.contains_key(name)).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let (count, of) = (others.len(), plan.nodes.len());
+    let names = lnet_site::fold(others);
+    let names = match names.char_indices().nth(NAMES_MAX) {
+        Some((at, _)) => format!("{}…", &names[..at]),
+        None => names,
+    };
+    writeln!(
+        io::stderr(),
+        "note: {count} of the {of} nodes of the plan were not given and are not looked at: {names}"
+    )
 }
 
 /// Reads the whole configuration of a node. A backup lacks the NIDs of interfaces with names.
@@ -174,9 +197,13 @@ fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
             continue;
         }
         let role = step.role.name();
+        let all = match as_planned {
+            1 => format!("1 {role} is"),
+            _ => format!("{as_planned} {role}s are"),
+        };
         writeln!(
             io::stdout(),
-            "step {number}: {as_planned} {role}s are as planned{}",
+            "step {number}: {all} as planned{}",
             if as_planned < count {
                 format!(", of {count}")
             } else {
@@ -206,7 +233,11 @@ fn change(live: &mut Live<'_>) -> anyhow::Result<()> {
     if !commands.is_empty() {
         live.running = configuration(live.socket)?;
         commands_are_done(live)?;
-        writeln!(io::stdout(), "{}: {} commands", live.name(), commands.len())?;
+        let count = match commands.len() {
+            1 => "1 command".to_owned(),
+            count => format!("{count} commands"),
+        };
+        writeln!(io::stdout(), "{}: {count}", live.name())?;
     }
     Ok(())
 }
