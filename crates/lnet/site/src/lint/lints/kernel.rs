@@ -29,10 +29,10 @@ const PING: &str = "lnetctl ping NID; then `finerail doctor NID` from this machi
 const OTHERWISE: &str =
     "what came is not what this end's LNet expects: another program, or an incompatible release";
 
-/// What begins a message that tells of an error.
+/// The beginnings of messages that report an error.
 const ERRORS: [&str; 2] = ["LNetError: ", "LustreError: "];
 
-/// What messages contain that tell of an error, but of none that is there now.
+/// Parts of messages that report no trouble of their own: repetitions, and routes that are up again.
 const NO_TROUBLE: [&str; 2] = ["previous similar message", "has gone from down to up"];
 
 /// The most kinds of errors that are reported beside those of the list.
@@ -137,7 +137,7 @@ const KINDS: [Kind; 39] = [
         "lnetctl route show -v; lnetctl ping NID; on the gateway: lnetctl net show",
     ),
     kind(
-        "in recovery",
+        "NIs in recovery",
         "an interface lost health by failures, and LNet pings it until it is well",
         "lnetctl peer show --nid NID -v 3; lnetctl net show -v 3: the health, and what failed",
     ),
@@ -434,8 +434,8 @@ fn named_in(line: &str) -> Option<Named> {
         .or_else(|| nid_in(line).map(Named::Nid))
 }
 
-/// Returns the error that a line tells of, without the time, the process and the place in the code, such as
-/// `8374:0:(acceptor.c:425:lnet_acceptor()) `; `None` if the line tells of none.
+/// Returns the error that a line reports, without the time, the process and the place in the code, such as
+/// `8374:0:(acceptor.c:425:lnet_acceptor()) `; `None` if the line reports none.
 fn error_in(line: &str) -> Option<&str> {
     let (_, text) = ERRORS.iter().find_map(|error| line.split_once(error))?;
     let after = text.split_once("()) ").map(|(_, after)| after);
