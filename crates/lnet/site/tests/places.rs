@@ -241,14 +241,6 @@ fn every_error_of_a_kernel_is_reported_with_its_node_and_number() {
                 "--nid 10.1.0.1@tcp",
             ],
         ),
-        // Clients of a target recover, too, which is nothing of LNet's.
-        (
-            "LustreError: 3953:0:(ldlm_lib.c:645:target_handle_connect()) denying connection for new client 4bda: 2 clients in recovery for 110s",
-            [
-                "once, of a node that the message does not name: denying",
-                "before it",
-            ],
-        ),
         (
             "LustreError: 1672:0:(udsp.c:747:lnet_udsp_apply_single_policy()) Bad UDSP policy",
             ["Bad UDSP policy", "before it"],
