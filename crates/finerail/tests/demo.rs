@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::QueueTurn;
 
 use common::process::{Ended, Process};
 use common::{can_run, finerail, finerail_by};
@@ -37,6 +38,7 @@ struct Finished {
 
 impl Finished {
     fn run(faults: &str) -> Self {
+        let _turn = QueueTurn::take();
         let directory = TempDir::with_prefix("finerail-test-").unwrap();
         let report = directory.path().join("report.html");
         let work = directory.path().join("demo");
@@ -155,6 +157,7 @@ fn without_namespaces_the_demo_runs_on_loopback_addresses_and_says_so() {
     if !can_run(without[0], &[&without[1..5], &["true"]].concat()) {
         return testkit::absent("user namespaces are not permitted here anyway");
     }
+    let _turn = QueueTurn::take();
     let directory = TempDir::with_prefix("finerail-test-").unwrap();
     let report = directory.path().join("report.html");
     let words = ["demo", "--quick", "--report", report.to_str().unwrap()];

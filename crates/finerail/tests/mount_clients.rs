@@ -116,7 +116,7 @@ fn a_file_is_gone_once_its_last_reader_has_closed_it() {
     let file = File::open(lab.seen("a")).unwrap();
     fs::remove_file(lab.directory.path().join("other/a")).unwrap();
     drop(file);
-    let forwarder = lab.forwarder_id();
+    let forwarder = lab.forwarder().id();
     eventually("the forwarder has closed the file", || {
         let names = fs::read_dir(format!("/proc/{forwarder}/fd")).unwrap();
         let targets = names.filter_map(|name| fs::read_link(name.ok()?.path()).ok());
@@ -160,11 +160,7 @@ fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
         let out = child.stdout.as_mut().unwrap();
         std::io::Read::read_exact(out, &mut word).unwrap();
     }
-    kill(
-        Pid::from_raw(lab.forwarder_id().cast_signed()),
-        Signal::SIGSTOP,
-    )
-    .unwrap();
+    lab.forwarder().signal(Signal::SIGSTOP);
     for child in &mut children {
         drop(child.stdin.take());
     }
@@ -183,11 +179,7 @@ fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
         eventually(script, || child.try_wait().unwrap());
     }
     println!("all ended after {:?}", began.elapsed());
-    kill(
-        Pid::from_raw(lab.forwarder_id().cast_signed()),
-        Signal::SIGCONT,
-    )
-    .unwrap();
+    lab.forwarder().signal(Signal::SIGCONT);
     eventually("the mount works", || fs::read(lab.seen("a")).ok());
 }
 

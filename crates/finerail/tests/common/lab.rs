@@ -70,10 +70,10 @@ impl Lab {
         });
     }
 
-    /// Returns the process id of the forwarder.
-    pub(crate) fn forwarder_id(&self) -> u32 {
+    /// Returns the forwarder.
+    pub(crate) fn forwarder(&self) -> &Process {
         let carriers = self.carriers.as_ref().unwrap();
-        carriers.forwarder.as_ref().unwrap().id()
+        carriers.forwarder.as_ref().unwrap()
     }
 
     fn zoid(&self) -> PathBuf {
