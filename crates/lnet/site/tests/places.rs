@@ -203,60 +203,67 @@ fn network_without_an_interface_shares_none() {
 }
 
 /// Lines of kernels' own logs, with what a finding says of each.
+/// Errors that kernels log, each with parts of what the lint says of it.
+const OF_KERNELS: [(&str, [&str; 2]); 12] = [
+    (
+        "LNetError: Refusing connection from 10.1.0.100 for 1.2.3.4@tcp: No matching NI",
+        ["once, of 10.1.0.100: that node dialled", "peer show"],
+    ),
+    (
+        "LNetError: 8374:0:(acceptor.c:425:lnet_acceptor()) Refusing connection from 10.1.0.100:42563: insecure port.",
+        ["once, of 10.1.0.100: that node dialled", "accept=all"],
+    ),
+    (
+        "LNetError: 1284:0:(lib-lnet.h:1328:lnet_set_route_aliveness()) route to tcp1 through 10.1.0.3@tcp has gone from up to down",
+        ["of 10.1.0.3@tcp: the gateway", "lnetctl ping 10.1.0.3@tcp"],
+    ),
+    (
+        "LNetError: 1283:0:(lib-move.c:3433:lnet_resend_pending_msgs_locked()) Error sending GET to 12345-10.2.0.2@tcp1: -113",
+        ["of 10.2.0.2@tcp1", "-113 EHOSTUNREACH"],
+    ),
+    (
+        "LNetError: 8368:0:(socklnd_cb.c:1793:ksocknal_recv_hello()) Error -11 reading HELLO from 10.1.0.100",
+        ["once, of 10.1.0.100", "-11 EAGAIN"],
+    ),
+    (
+        "LNetError: Connection to 10.1.0.100@tcp at host 10.1.0.100:988 was reset: is it running a compatible version of Lustre and is 10.1.0.100@tcp one of its NIDs?",
+        ["of 10.1.0.100@tcp", "finerail doctor 10.1.0.100@tcp"],
+    ),
+    (
+        "LNetError: 7:0:(o2iblnd_cb.c:3394:kiblnd_check_conns()) Timed out RDMA with 10.1.1.4@o2ib (62): c: 7, oc: 0, rc: 8",
+        ["of 10.1.1.4@o2ib", "lnetctl ping 10.1.1.4@o2ib"],
+    ),
+    (
+        "LNet: 1 peer NIs in recovery (showing 1): 10.1.0.1@tcp",
+        [
+            "of 10.1.0.1@tcp: an interface lost health",
+            "--nid 10.1.0.1@tcp",
+        ],
+    ),
+    (
+        "LustreError: 1672:0:(udsp.c:747:lnet_udsp_apply_single_policy()) Bad UDSP policy",
+        ["Bad UDSP policy", "before it"],
+    ),
+    (
+        "LNetError: Refusing connection from 10.1.0.100 magic 12345678: unrecognised acceptor protocol",
+        [
+            "once, of 10.1.0.100: Refusing connection",
+            "ping 10.1.0.100@tcp",
+        ],
+    ),
+    (
+        "LNetError: 9:0:(nobody.c:1:knows()) what 10.1.0.7@tcp did 5 times is new: rc = -71",
+        ["of 10.1.0.7@tcp", "-71 EPROTO"],
+    ),
+    (
+        "LustreError: 3953:0:(ldlm_lib.c:645:target_handle_connect()) denying connection for new client 4bda: 2 clients in recovery for 110s",
+        ["once, of a node that the message does not name", "denying"],
+    ),
+];
+
 #[test]
 fn every_error_of_a_kernel_is_reported_with_its_node_and_number() {
-    for (line, parts) in [
-        (
-            "LNetError: Refusing connection from 10.1.0.100 for 1.2.3.4@tcp: No matching NI",
-            ["once, of 10.1.0.100: that node dialled", "peer show"],
-        ),
-        (
-            "LNetError: 8374:0:(acceptor.c:425:lnet_acceptor()) Refusing connection from 10.1.0.100:42563: insecure port.",
-            ["once, of 10.1.0.100: that node dialled", "accept=all"],
-        ),
-        (
-            "LNetError: 1284:0:(lib-lnet.h:1328:lnet_set_route_aliveness()) route to tcp1 through 10.1.0.3@tcp has gone from up to down",
-            ["of 10.1.0.3@tcp: the gateway", "lnetctl ping 10.1.0.3@tcp"],
-        ),
-        (
-            "LNetError: 1283:0:(lib-move.c:3433:lnet_resend_pending_msgs_locked()) Error sending GET to 12345-10.2.0.2@tcp1: -113",
-            ["of 10.2.0.2@tcp1", "-113 EHOSTUNREACH"],
-        ),
-        (
-            "LNetError: 8368:0:(socklnd_cb.c:1793:ksocknal_recv_hello()) Error -11 reading HELLO from 10.1.0.100",
-            ["once, of 10.1.0.100", "-11 EAGAIN"],
-        ),
-        (
-            "LNetError: Connection to 10.1.0.100@tcp at host 10.1.0.100:988 was reset: is it running a compatible version of Lustre and is 10.1.0.100@tcp one of its NIDs?",
-            ["of 10.1.0.100@tcp", "finerail doctor 10.1.0.100@tcp"],
-        ),
-        (
-            "LNetError: 7:0:(o2iblnd_cb.c:3394:kiblnd_check_conns()) Timed out RDMA with 10.1.1.4@o2ib (62): c: 7, oc: 0, rc: 8",
-            ["of 10.1.1.4@o2ib", "lnetctl ping 10.1.1.4@o2ib"],
-        ),
-        (
-            "LNet: 1 peer NIs in recovery (showing 1): 10.1.0.1@tcp",
-            [
-                "of 10.1.0.1@tcp: an interface lost health",
-                "--nid 10.1.0.1@tcp",
-            ],
-        ),
-        (
-            "LustreError: 1672:0:(udsp.c:747:lnet_udsp_apply_single_policy()) Bad UDSP policy",
-            ["Bad UDSP policy", "before it"],
-        ),
-        (
-            "LNetError: Refusing connection from 10.1.0.100 magic 12345678: unrecognised acceptor protocol",
-            [
-                "once, of 10.1.0.100: Refusing connection",
-                "ping 10.1.0.100@tcp",
-            ],
-        ),
-        (
-            "LNetError: 9:0:(nobody.c:1:knows()) what 10.1.0.7@tcp did 5 times is new: rc = -71",
-            ["of 10.1.0.7@tcp", "-71 EPROTO"],
-        ),
-    ] {
+    for (line, parts) in OF_KERNELS {
         let found = fires(
             "kernel-message",
             &format!("[1.5] {line}\n"),
