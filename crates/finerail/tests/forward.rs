@@ -6,7 +6,6 @@
 )]
 
 use std::cell::RefCell;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,8 +19,7 @@ use files::dir::LocalDirectory;
 use files::reftest::{compare_repeated, steps};
 use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
@@ -58,10 +56,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id().try_into().unwrap()), signal).unwrap();
-        if signal == Signal::SIGSTOP {
-            testkit::eventually("every thread stands still", || stands_still(self.0.id()));
-        }
+        testkit::process::signal(self.0.id(), signal);
     }
 
     /// Kills the process, so that it cannot clean up.
@@ -532,13 +527,4 @@ fn work(files: &BmiFiles, caller: &Caller, number: usize, over: &AtomicBool) -> 
         Ok(())
     );
     rounds
-}
-
-/// Returns whether every thread of a process is stopped. A running thread continues for a moment after the signal.
-fn stands_still(process: u32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    threads.flatten().all(|thread| {
-        let state = fs::read_to_string(thread.path().join("stat"));
-        state.is_ok_and(|state| state.contains(") T "))
-    })
 }

@@ -20,6 +20,7 @@
 pub mod browser;
 pub mod c;
 mod needs;
+pub mod process;
 mod queues;
 pub mod workspace;
 

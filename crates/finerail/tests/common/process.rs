@@ -6,10 +6,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use super::{PATIENCE, eventually};
+use super::PATIENCE;
 
 /// A running program. Dropping this value kills the program.
 pub(crate) struct Process {
@@ -69,23 +68,9 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Sends a signal. After SIGSTOP, waits until all threads are stopped: on a busy machine they continue for a while.
+    /// Sends a signal. After SIGSTOP, waits until the process stands still.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
-        kill(pid, signal).unwrap();
-        if signal == Signal::SIGSTOP {
-            eventually("the process stands still", || {
-                self.stands_still().then_some(())
-            });
-        }
-    }
-
-    /// Returns whether every thread is stopped or has ended.
-    fn stands_still(&self) -> bool {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
-        let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("status")).ok();
-        let mut states = threads.filter_map(|thread| state(thread.unwrap().path()));
-        states.all(|state| state.contains("\nState:\tT"))
+        testkit::process::signal(self.child.id(), signal);
     }
 
     /// Waits for the end of the program, at most [`PATIENCE`].

@@ -1,7 +1,6 @@
 //! A gateway process, its directories, and clients in this process.
 
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -179,14 +178,9 @@ impl Lab {
 
     /// Waits until every thread of the gateway has stopped: a signal reaches them one after the other.
     pub(crate) fn stood_still(&self) {
-        let tasks = format!("/proc/{}/task", self.gateway.as_ref().unwrap().id());
+        let gateway = self.gateway.as_ref().unwrap().id();
         eventually("the gateway stops", || {
-            let mut tasks = fs::read_dir(&tasks).unwrap();
-            let is_stopped = |task: io::Result<fs::DirEntry>| {
-                let stat = fs::read_to_string(task.unwrap().path().join("stat"));
-                stat.is_ok_and(|stat| stat.contains(") T "))
-            };
-            tasks.all(is_stopped).then_some(())
+            testkit::process::stands_still(gateway).then_some(())
         });
     }
 
@@ -222,7 +216,6 @@ impl Lab {
 
     pub(crate) fn stop_the_process(&self) {
         self.signal(Signal::SIGSTOP);
-        self.stood_still();
     }
 
     /// Starts a gateway that must fail to start. Returns its output.

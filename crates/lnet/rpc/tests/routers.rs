@@ -19,8 +19,7 @@ use lnet_rpc::{
     Bulk, Call, Client, ClientOptions, Entropy, Handler, Idempotence, Reply, Request, Server,
     ServerOptions,
 };
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use common::{configuration, nid};
 
@@ -108,7 +107,7 @@ impl Router {
     }
 
     fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.id().try_into().unwrap()), signal).unwrap();
+        testkit::process::signal(self.0.id(), signal);
     }
 }
 

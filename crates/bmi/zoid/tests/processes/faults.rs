@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use sys::{MessageQueue, QueueAccess, QueueShape};
 use tempfile::TempDir;
 
@@ -250,8 +251,8 @@ fn all_three_stopped_and_continued_amid_transfers_lose_nothing() {
     let rounds = if is_long() { 500 } else { 50 };
     for _ in 0..rounds {
         for process in [&client, &server, &scene.daemon] {
-            process.signal("STOP");
-            process.signal("CONT");
+            process.signal(Signal::SIGSTOP);
+            process.signal(Signal::SIGCONT);
         }
     }
     for exchange in exchanges {

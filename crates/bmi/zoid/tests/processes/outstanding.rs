@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
+
 use crate::scene::{Process, Scene, is_long, let_pass};
 
 /// What happens to the daemon.
@@ -49,9 +51,9 @@ fn strike(scene: &mut Scene, blow: Blow) {
             scene.restart();
         }
         Blow::Stopped(ms) => {
-            scene.daemon.signal("STOP");
+            scene.daemon.signal(Signal::SIGSTOP);
             let_pass(Duration::from_millis(ms));
-            scene.daemon.signal("CONT");
+            scene.daemon.signal(Signal::SIGCONT);
         }
     }
 }

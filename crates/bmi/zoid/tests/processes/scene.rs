@@ -376,18 +376,14 @@ impl Process {
         numbers.try_into().unwrap()
     }
 
-    /// Sends a signal, `INT` or any other that `kill(1)` knows.
-    pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(sent.unwrap().success());
+    /// Sends a signal. After SIGSTOP, waits until the process stands still.
+    pub(crate) fn signal(&self, signal: Signal) {
+        testkit::process::signal(self.id(), signal);
     }
 
     /// Returns whether the process is stopped, by a failpoint or otherwise.
     pub(crate) fn is_stopped(&self) -> bool {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
-        let (_, fields) = text.rsplit_once(')').unwrap();
-        fields.trim_start().starts_with('T')
+        testkit::process::stands_still(self.id())
     }
 
     /// Waits until a failpoint has stopped it.
@@ -415,7 +411,7 @@ impl Process {
     /// Continues the process whenever a failpoint stops it, until a condition holds.
     pub(crate) fn go_on_until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         eventually(what, || {
-            self.signal("CONT");
+            self.signal(Signal::SIGCONT);
             condition()
         });
     }

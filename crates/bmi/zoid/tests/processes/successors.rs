@@ -1,6 +1,7 @@
 //! A server that starts right after another one: `Busy` is reported only while another one serves.
 
 use bmi::{Bmi, Error};
+use nix::sys::signal::Signal;
 use zoid::{Options, Zoid};
 
 use crate::scene::{Process, Scene, is_long};
@@ -41,7 +42,7 @@ fn a_server_may_follow_one_that_was_killed_before_the_system_has_buried_it() {
         let mut first = scene.server();
         // Memory that the dying process must free before it is dead.
         first.ask("memory 60000000");
-        first.signal("KILL");
+        first.signal(Signal::SIGKILL);
         if round % 2 == 0 {
             // The end of its output is the first sign of its death that other processes see.
             assert_eq!(first.hear(u64::MAX), None);

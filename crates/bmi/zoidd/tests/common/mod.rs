@@ -20,8 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use zoid_proto::Instance;
 use zoidd::{Daemon, Options};
@@ -123,7 +122,7 @@ impl Process {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+        testkit::process::signal(self.child.id(), signal);
     }
 
     /// Dead at once, with nothing cleaned up.

@@ -1,5 +1,7 @@
 //! R10: a client that is interrupted at any point.
 
+use nix::sys::signal::Signal;
+
 use crate::relay::Relay;
 use crate::scene::{Process, Scene, is_long};
 
@@ -37,7 +39,7 @@ fn r10_a_client_interrupted_at_any_byte_disturbs_nobody() {
             "done",
             "stopped at {bytes}"
         );
-        victim.signal(["INT", "KILL"][round % 2]);
+        victim.signal([Signal::SIGINT, Signal::SIGKILL][round % 2]);
         victim.wait_for_end();
         drop(relay);
         assert_eq!(
@@ -71,8 +73,8 @@ fn r10_a_client_stopped_and_continued_again_and_again_loses_nothing() {
         .map(|tag| client.tell(&format!("exchange {tag} 8000")))
         .collect();
     for _ in 0..30 {
-        client.signal("STOP");
-        client.signal("CONT");
+        client.signal(Signal::SIGSTOP);
+        client.signal(Signal::SIGCONT);
     }
     for exchange in exchanges {
         assert_eq!(client.hear(exchange).as_deref(), Some("done"));
