@@ -6,9 +6,11 @@ use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::QueueTurn;
 
 #[test]
 fn the_path_is_measured_with_few_files_and_leaves_none() {
+    let _turn = QueueTurn::take();
     let directory = TempDir::with_prefix("finerail-test-").unwrap();
     let program = env!("CARGO_BIN_EXE_finerail-bench");
     assert!(

@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: ports, byte patterns, waiting, turns with message queues,
-//! tools or data that a test needs, C programs, and the folders of the workspace.
+//! Helpers for the tests of several crates: ports, byte patterns, waiting, signals to processes, turns with message
+//! queues, tools or data that a test needs, C programs, and the folders of the workspace.
 //!
 //! Of the workspace's crates it uses only `sys`, so that the tests of all others can use it.
 //!
