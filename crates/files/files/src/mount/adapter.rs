@@ -497,6 +497,7 @@ impl Filesystem for Adapter {
         let flush = |file: Arc<Opened>| {
             let flushed = self.tree.flush(&file);
             locking::closed(&self.tree, &file, owner.0);
+            self.tree.closing(fh.0, &file);
             flushed
         };
         empty(file.and_then(flush), reply);

@@ -29,6 +29,7 @@
 mod adapter;
 mod behind;
 mod callers;
+mod closes;
 mod convert;
 mod flags;
 mod holds;

@@ -8,6 +8,7 @@ use slab::Slab;
 use tracing::warn;
 
 use crate::mount::behind::{Behind, Ticket};
+use crate::mount::closes::Closes;
 use crate::mount::holds::Holds;
 use crate::mount::locks::Locks;
 use crate::mount::nodes::{HIDDEN_PREFIX, Hidden, Kept, Nodes, ROOT, Version, version};
@@ -24,6 +25,7 @@ pub(crate) struct Tree {
     opened: Mutex<Slab<Arc<Opened>>>,
     streams: Mutex<Slab<Arc<Listing>>>,
     behind: Behind,
+    closes: Closes,
     pub(crate) holds: Arc<Holds>,
     pub(crate) locks: Arc<Locks>,
     /// A random number that distinguishes hidden names of this mount from those of others.
@@ -87,6 +89,7 @@ impl Tree {
             opened: Mutex::default(),
             streams: Mutex::default(),
             behind: Behind::new(behind),
+            closes: Closes::default(),
             holds: Holds::new(Arc::clone(&files), holder),
             locks: Locks::new(Arc::clone(&files), holder),
             files,
@@ -359,8 +362,8 @@ impl Tree {
 
     /// Closes a file. Removes its hidden name, if it has one.
     pub(crate) fn release(&self, key: u64) {
-        let key = usize::try_from(key).ok();
-        let file = key.and_then(|key| lock(&self.opened).try_remove(key));
+        let index = usize::try_from(key).ok();
+        let file = index.and_then(|index| lock(&self.opened).try_remove(index));
         let hidden = file.and_then(|file| {
             for owner in lock(&file.lockers).drain(..) {
                 self.locks.unlock_all(file.handle, owner);
@@ -374,6 +377,7 @@ impl Tree {
             }
             nodes.close(file.number)
         });
+        self.closes.end(key);
         if let Some(hidden) = hidden {
             self.remove_hidden(hidden);
         }
@@ -406,6 +410,11 @@ impl Tree {
     pub(crate) fn flush(&self, file: &Opened) -> Result<(), Errno> {
         self.settle(file.number);
         file.check()
+    }
+
+    /// Records that a program closes a descriptor of an open file.
+    pub(crate) fn closing(&self, key: u64, file: &Opened) {
+        self.closes.begin(key, file.number);
     }
 
     /// Begins a piece that is confirmed to the kernel before it is written. Returns `None` if the caller must write
@@ -493,6 +502,10 @@ impl Tree {
             // The operation itself returns the error of the lookup.
             _ => return Ok(None),
         };
+        let opened = self.nodes().opened(entry.handle).map(|(number, _)| number);
+        if let Some(number) = opened {
+            self.closes.settle(number);
+        }
         match self.nodes().opened(entry.handle) {
             Some((_, Some(hidden))) if hidden.place == *place => Err(Errno::EBUSY),
             Some((number, None)) => Ok(Some(number)),

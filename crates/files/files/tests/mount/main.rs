@@ -72,6 +72,16 @@ impl Bed {
         self.directory.path().join("seen").join(name)
     }
 
+    /// Waits until the kernel has reported each close to the mount: while a file is open, the mount looks up names
+    /// that are removed or replaced.
+    fn wait_for_closes(&self) {
+        testkit::eventually("no file is open", || {
+            fs::write(self.directory.path().join("kept/probe"), "").unwrap();
+            let removed = self.requests(|| fs::remove_file(self.seen("probe")).unwrap());
+            removed == [("remove", 1)]
+        });
+    }
+
     /// Returns the requests that an operation causes, by name, without those that go on in the background. The kernel
     /// knows the attributes of the root and of the files there.
     fn requests(&self, operation: impl FnOnce()) -> Vec<(&'static str, u32)> {
@@ -128,6 +138,7 @@ fn small_files_cost_these_requests() {
     drop(file);
     let status = bed.requests(|| assert_eq!(fs::metadata(&path).unwrap().len(), 4096));
     assert_eq!(status, []);
+    bed.wait_for_closes();
     let renamed = bed.requests(|| fs::rename(&path, bed.seen("renamed")).unwrap());
     assert_eq!(renamed, [("lookup", 1), ("rename", 1)]);
     let made = bed.requests(|| fs::create_dir(bed.seen("d")).unwrap());
@@ -144,6 +155,7 @@ fn a_name_that_was_not_there_is_created_without_another_question() {
     assert_eq!(again, []);
     let made = bed.requests(|| fs::write(&path, "x").unwrap());
     assert_eq!(made, [("create", 1), ("write", 1)]);
+    bed.wait_for_closes();
     let removed = bed.requests(|| fs::remove_file(&path).unwrap());
     assert_eq!(removed, [("remove", 1)]);
     // Another client makes the name.
@@ -162,6 +174,29 @@ fn a_name_that_was_not_there_is_created_without_another_question() {
     );
 }
 
+/// The kernel reports a close to the server after `close` has returned.
+#[test]
+fn a_directory_is_empty_once_its_files_are_closed_and_removed() {
+    let Some(bed) = Bed::new() else { return };
+    let fill_and_remove = |directory: &Path| {
+        fs::create_dir(directory).unwrap();
+        fs::write(directory.join("f"), "x").unwrap();
+        fs::remove_file(directory.join("f")).unwrap();
+        fs::remove_dir(directory)
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let directory = bed.seen(&format!("d{thread}"));
+            scope.spawn(move || {
+                for round in 0..200 {
+                    fill_and_remove(&directory)
+                        .unwrap_or_else(|error| panic!("round {round}: {error}"));
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn a_directory_that_is_known_is_listed_with_one_request() {
     let Some(bed) = Bed::new() else { return };
@@ -172,6 +207,7 @@ fn a_directory_that_is_known_is_listed_with_one_request() {
         assert_eq!(names.count(), 1);
     });
     assert_eq!(listed, [("readdir", 1)]);
+    bed.wait_for_closes();
     let removed = bed.requests(|| fs::remove_dir_all(bed.seen("d")).unwrap());
     assert_eq!(removed, [("readdir", 1), ("remove", 2)]);
 }
