@@ -18,6 +18,8 @@ mod flavors;
 mod innocent;
 #[path = "doctor_mount/interrupted.rs"]
 mod interrupted;
+#[path = "doctor_mount/lost.rs"]
+mod lost;
 #[path = "doctor_mount/many.rs"]
 mod many;
 #[path = "doctor_mount/own.rs"]

@@ -68,6 +68,50 @@ fn forms_for_programs_have_every_rpc() {
     assert_eq!(csv.lines().count(), operations.len() + 1);
 }
 
+/// Small reads and writes have their data in the messages themselves, without bulk.
+#[test]
+fn bytes_that_moved_are_the_same_in_every_form() {
+    for (capture, operation, expected) in [
+        ("02-create.pcap", "OST_WRITE", 4),
+        ("05-lock-callback.pcap", "OST_READ", 4096),
+        ("03-write-896k.pcap", "OST_WRITE", 917_504),
+    ] {
+        let table = ["--rpc-summary", "--by", "operation", "--json"];
+        let forms = [&[][..], &["--json"], &["--csv"], &table].map(|more| dump(capture, more));
+        let [Some(lines), Some(json), Some(csv), Some(table)] = forms else {
+            return;
+        };
+        let of_line = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let at = words.iter().position(|word| *word == "B")?;
+            words[at - 1].parse::<u64>().ok()
+        };
+        let lines = lines.lines().filter(|line| line.contains(operation));
+        assert_eq!(
+            lines.filter_map(of_line).sum::<u64>(),
+            expected,
+            "{capture}"
+        );
+        let sum = |text: &str, rows: &dyn Fn(&Value) -> Vec<Value>| {
+            let last = text.lines().map(|line| serde_json::from_str(line).unwrap());
+            let rows = last.flat_map(|object: Value| rows(&object));
+            let of = rows.filter(|row| row["operation"] == operation);
+            of.map(|row| row["bytes"].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(sum(&json, &|row| vec![row.clone()]), expected, "{capture}");
+        let rows = |last: &Value| last["rows"].as_array().cloned().unwrap_or_default();
+        assert_eq!(sum(&table, &rows), expected, "{capture}");
+        let mut csv = csv::Reader::from_reader(csv.as_bytes());
+        let names = csv.headers().unwrap().clone();
+        let column = |name| names.iter().position(|known| known == name).unwrap();
+        let (bytes, name) = (column("bytes"), column("operation"));
+        let of = csv.records().map(Result::unwrap);
+        let of = of.filter(|row| &row[name] == operation);
+        let sum: u64 = of.map(|row| row[bytes].parse::<u64>().unwrap()).sum();
+        assert_eq!(sum, expected, "{capture}");
+    }
+}
+
 #[test]
 fn table_counts_each_rpc_once() {
     let Some(text) = dump(

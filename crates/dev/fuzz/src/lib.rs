@@ -15,6 +15,7 @@ mod o2ib;
 mod planning;
 mod policy;
 mod ptlrpc;
+mod ptlrpc_client;
 mod record;
 mod services;
 mod site;
@@ -29,6 +30,7 @@ pub use o2ib::o2ib_machine;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use ptlrpc::ptlrpc;
+pub use ptlrpc_client::ptlrpc_client;
 pub use record::record;
 pub use services::{file_head, file_message, reply_log, rpc_message, selftest_message};
 pub use site::site_files;
@@ -59,6 +61,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("o2ib_message", o2ib_message),
     ("ping_info", ping_info),
     ("ptlrpc", ptlrpc),
+    ("ptlrpc_client", ptlrpc_client),
     ("record", record),
     ("reply_log", reply_log),
     ("rpc_message", rpc_message),

@@ -355,8 +355,8 @@ fn details(rpc: &Rpc) -> String {
     if !rpc.subject.is_empty() {
         words.push(rpc.subject.clone());
     }
-    if rpc.bulk_parts > 0 {
-        words.push(format!("{} B", rpc.bulk));
+    if rpc.bulk_parts > 0 || rpc.moved() > 0 {
+        words.push(format!("{} B", rpc.moved()));
     }
     words.push(match (rpc.end, rpc.status_text()) {
         (End::Answered, Some(status)) => status,
@@ -405,6 +405,8 @@ struct Row {
     gid: Option<u32>,
     subject: String,
     flavor: String,
+    /// Bytes of data that moved, in bulk or within the messages: those of the table.
+    bytes: u64,
     asked_bytes: u64,
     bulk_bytes: u64,
     bulk_messages: u32,
@@ -421,7 +423,7 @@ struct Row {
 
 impl Row {
     /// The names of the columns of CSV, in their order.
-    const NAMES: [&str; 24] = [
+    const NAMES: [&str; 25] = [
         "time",
         "operation",
         "opcode",
@@ -434,6 +436,7 @@ impl Row {
         "gid",
         "subject",
         "flavor",
+        "bytes",
         "asked_bytes",
         "bulk_bytes",
         "bulk_messages",
@@ -464,6 +467,7 @@ impl Row {
             gid: rpc.ids.map(|(_, gid)| gid),
             subject: rpc.subject.clone(),
             flavor: rpc.flavor.to_string(),
+            bytes: rpc.moved(),
             asked_bytes: rpc.asked,
             bulk_bytes: rpc.bulk,
             bulk_messages: rpc.bulk_parts,

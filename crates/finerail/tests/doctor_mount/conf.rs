@@ -1,18 +1,22 @@
 //! `--lnet-conf`: the document that this machine needs for a file system.
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use lnet_node::NodeOptions;
 use lnet_ptlrpc::client::Service;
 use lnet_ptlrpc::server::Served;
 use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::Signal;
 
 use crate::common::lustre::{LustreNode, log_of};
 use crate::common::netns::{End, Lab};
 use crate::common::process::Process;
 use crate::common::site::Site;
-use crate::world::{AMPLE, MDT0, OST0, World};
+use crate::common::{eventually, finerail};
+use crate::words;
+use crate::world::{AMPLE, MDT0, MGS, OST0, World};
 
 #[test]
 fn lnet_conf_has_the_interface_that_leads_there() {
@@ -30,6 +34,71 @@ fn lnet_conf_has_the_interface_that_leads_there() {
     assert_eq!(config.nets.len(), 1, "{}", ended.out);
     assert_eq!(config.nets[0].nis[0].interfaces, ["lo"]);
     assert!(ended.out.contains("accept_port="), "{}", ended.out);
+}
+
+/// A command `ip` that never ends, first in the search path.
+struct EndlessIp {
+    folder: std::path::PathBuf,
+    pid: std::path::PathBuf,
+}
+
+impl EndlessIp {
+    fn new(site: &Site) -> Self {
+        let folder = site.path("bin");
+        std::fs::create_dir(&folder).unwrap();
+        let pid = site.path("pid");
+        let script = format!(
+            "#!/bin/sh\necho '[{{\"dev\": \"eth0\"'\necho $$ >{0}.new\nmv {0}.new {0}\nexec sleep 600\n",
+            pid.display()
+        );
+        let ip = site.write("bin/ip", script);
+        std::fs::set_permissions(&ip, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder, pid }
+    }
+
+    fn path(&self) -> String {
+        let path = std::env::var("PATH").unwrap();
+        format!("{}:{path}", self.folder.display())
+    }
+
+    fn is_running(&self) -> bool {
+        let pid = std::fs::read_to_string(&self.pid).unwrap();
+        std::path::Path::new("/proc").join(pid.trim()).exists()
+    }
+}
+
+#[test]
+fn no_part_of_a_document_is_printed_when_ip_does_not_end_or_the_user_interrupts() {
+    for is_interrupted in [true, false] {
+        let site = Site::new();
+        let nodes = World::healthy().start(&site);
+        let ip = EndlessIp::new(&site);
+        let (port, state) = (site.port.to_string(), site.path("state"));
+        let source = format!("{MGS}:/fs1");
+        let more = ["--lnet-conf", source.as_str()];
+        let mut check = finerail(words(&port, state.to_str().unwrap(), AMPLE, &more));
+        check.env("PATH", ip.path());
+        let process = Process::start(check);
+        eventually("ip runs", || ip.pid.exists().then_some(()));
+        if is_interrupted {
+            assert!(ip.is_running());
+            process.signal(Signal::SIGINT);
+        }
+        let ended = process.wait().expect_code(1);
+        assert_eq!(ended.out, "", "{}", ended.err);
+        let why = match is_interrupted {
+            true => "interrupted",
+            false => "it did not end within 10 s",
+        };
+        assert!(
+            ended.err.contains("--lnet-conf printed nothing: "),
+            "{}",
+            ended.err
+        );
+        assert!(ended.err.contains(why), "{}", ended.err);
+        assert!(!ip.is_running(), "ip still runs");
+        drop(nodes);
+    }
 }
 
 /// The way to the servers is by the second interface, in a network namespace of this machine.

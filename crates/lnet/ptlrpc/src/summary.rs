@@ -121,6 +121,9 @@ pub struct Figures {
     /// How many of them took no longer than a bound of [`TIME_BOUNDS`], and longer than the bound before.
     #[serde(skip)]
     pub by_time: [u64; TIME_BOUNDS.len()],
+    /// The longest time in microseconds, exactly: the histogram knows only about how long it was.
+    #[serde(skip)]
+    longest: Option<u64>,
     #[serde(skip)]
     times: Option<Histogram<u32>>,
 }
@@ -137,6 +140,7 @@ impl Figures {
             answered: 0,
             micros: 0,
             by_time: [0; TIME_BOUNDS.len()],
+            longest: None,
             times,
         }
     }
@@ -152,6 +156,7 @@ impl Figures {
         if let Some(count) = self.by_time.get_mut(sample.bound) {
             *count += 1;
         }
+        self.longest = self.longest.max(Some(micros));
         if let Some(times) = &mut self.times {
             times.saturating_record(micros);
         }
@@ -167,24 +172,25 @@ impl Figures {
         for (count, more) in self.by_time.iter_mut().zip(other.by_time) {
             *count += more;
         }
+        self.longest = self.longest.max(other.longest);
         if let (Some(times), Some(more)) = (&mut self.times, &other.times) {
             // Both have the same range.
             let _added = times.add(more);
         }
     }
 
-    /// Returns the time in microseconds within which this share of the answered RPCs ended; `None` if none was answered.
+    /// Returns the time in microseconds within which this share of the answered RPCs ended, about, and never more than the
+    /// longest; `None` if none was answered.
     #[must_use]
     pub fn within(&self, share: f64) -> Option<u64> {
-        let times = self.times.as_ref().filter(|times| !times.is_empty())?;
-        Some(times.value_at_quantile(share))
+        let times = self.times.as_ref()?;
+        Some(times.value_at_quantile(share).min(self.longest?))
     }
 
-    /// Returns the longest time in microseconds.
+    /// Returns the longest time in microseconds, exactly; `None` if none was answered.
     #[must_use]
-    pub fn longest(&self) -> Option<u64> {
-        let times = self.times.as_ref().filter(|times| !times.is_empty())?;
-        Some(times.max())
+    pub const fn longest(&self) -> Option<u64> {
+        self.longest
     }
 }
 
@@ -465,6 +471,28 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_time_is_exact_and_no_percentile_is_longer() {
+        let hour = 3_600_000_000;
+        let times = [1_234_567, 987_654, 3 * hour + 7];
+        for mut table in [Summary::new(&[By::Job]), Summary::coarse(&[By::Job])] {
+            assert_eq!(table.total().longest(), None);
+            for (at, micros) in times.into_iter().enumerate() {
+                let ended = Some(Time::from_nanos(micros * 1000));
+                let job = if at < 2 { "a" } else { "b" };
+                table.add(&Rpc { ended, ..rpc(job) });
+            }
+            let rows = table.rows();
+            let longest = rows.iter().map(|(_, row)| row.longest());
+            assert_eq!(
+                longest.collect::<Vec<_>>(),
+                [Some(times[0]), Some(times[2])]
+            );
+            assert_eq!(table.total().longest(), Some(times[2]));
+            assert!(rows.iter().all(|(_, row)| row.within(1.0) <= row.longest()));
+        }
+    }
+
+    #[test]
     fn coarse_table_has_small_rows_with_times_within_a_tenth() {
         let mut tables = [Summary::new(&[By::Job]), Summary::coarse(&[By::Job])];
         let mut slow = rpc("a");
@@ -490,7 +518,7 @@ mod tests {
         assert_eq!(sum(|row| row.micros), 300 * added);
         assert_eq!(sum(|row| row.by_time[1]), added);
         let total = table.total();
-        assert_eq!((total.rpcs, total.within(1.0)), (added, Some(301)));
+        assert_eq!((total.rpcs, total.within(1.0)), (added, Some(300)));
     }
 
     #[test]

@@ -340,3 +340,155 @@ fn targets_of_one_node_with_many_nids_take_no_memory_of_their_product() {
     assert_eq!(system.targets["fs1-OST0000"].nids.len(), 64);
     assert_eq!(system.problems.len(), 2, "{:?}", &system.problems[..3]);
 }
+
+/// What a conversation found out, and whatever else it may still change.
+fn found(exchange: &Exchange) -> String {
+    let (ending, failure, export) = (exchange.ending(), exchange.failure(), exchange.export());
+    let (granted, statfs, log) = (exchange.granted(), exchange.statfs(), exchange.log());
+    format!("{ending:?} {failure:?} {export:?} {granted:?} {statfs:?} {log:?}")
+}
+
+/// Gives these answers to a conversation that is over, and asserts that they change nothing.
+fn expect_no_change(exchange: &mut Exchange, answers: &[Answer], now: Time, what: &str) {
+    assert_eq!(exchange.step(now), Step::Over, "{what}");
+    let (before, strays) = (found(exchange), exchange.strays());
+    for answer in answers {
+        exchange.answer(answer.match_bits, &answer.bytes, answer.bytes.len(), now);
+        exchange.bulk(answer.match_bits, &answer.bytes);
+    }
+    exchange.unsent("the way is lost", now);
+    exchange.stop(now);
+    assert!(!exchange.hand_over(now), "{what}");
+    assert_eq!(found(exchange), before, "{what}");
+    assert_eq!(
+        exchange.strays(),
+        strays + 2 * answers.len() as u64,
+        "{what}"
+    );
+    assert_eq!(exchange.step(now), Step::Over, "{what}");
+}
+
+#[test]
+fn replies_that_come_when_the_conversation_is_over_change_nothing() {
+    let of_mgs = [
+        opc::MGS_CONNECT,
+        opc::LLOG_CREATE,
+        opc::LLOG_READ_HEADER,
+        opc::LLOG_NEXT_BLOCK,
+        opc::MGS_CONFIG_READ,
+        opc::MGS_DISCONNECT,
+        0,
+    ];
+    let of_mdt = [
+        opc::MDS_CONNECT,
+        opc::OBD_PING,
+        opc::MDS_STATFS,
+        opc::MDS_DISCONNECT,
+    ];
+    let mdt = || Served::new(Service::Mdt, "fs1-MDT0000_UUID");
+    let knocking = || Exchange::knock(export(Service::Mdt, "fs1-MDT0000_UUID"), start());
+    for lost in of_mgs.into_iter().chain(of_mdt) {
+        let (mut exchange, served) = match of_mgs.contains(&lost) {
+            true => (reading(), mgs().ost_is_at(1, 0, &[NODE])),
+            false => (knocking(), mdt()),
+        };
+        let mut server = Server::new(vec![served]);
+        let mut all = Vec::new();
+        let now = converse(&mut exchange, &mut server, |opc, _, answers| {
+            all.extend(answers.iter().cloned());
+            if opc == lost {
+                answers.clear();
+            }
+        });
+        assert!(all.len() >= 2);
+        expect_no_change(&mut exchange, &all, now, &format!("operation {lost}"));
+    }
+}
+
+#[test]
+fn reply_to_a_disconnect_that_counts_as_lost_changes_nothing() {
+    for has_garbage in [false, true] {
+        let mut server = Server::new(vec![mgs()]);
+        let mut exchange = reading();
+        let now = Time::from_secs(1);
+        loop {
+            let Step::Send(request) = exchange.step(now) else {
+                panic!("no disconnect is sent");
+            };
+            let answers = server.request(request.portal, request.match_bits, &request.bytes);
+            if request_opc(&request) == opc::MGS_DISCONNECT {
+                match has_garbage {
+                    true => exchange.answer(request.match_bits, b"none", 4, now),
+                    false => exchange.unsent("the way is lost", now),
+                }
+                assert!(matches!(exchange.ending(), Ending::Left(_)));
+                expect_no_change(&mut exchange, &answers, now, "a disconnect");
+                break;
+            }
+            for answer in answers {
+                exchange.answer(answer.match_bits, &answer.bytes, answer.bytes.len(), now);
+            }
+        }
+    }
+}
+
+#[test]
+fn connect_that_cannot_be_sent_goes_to_the_next_nid() {
+    let mut server = Server::new(vec![mgs()]);
+    let mut exchange = reading();
+    let now = Time::from_secs(1);
+    let mut sent = Vec::new();
+    for turn in 0..3 {
+        let Step::Send(request) = exchange.step(now) else {
+            panic!("nothing is sent");
+        };
+        assert_eq!((exchange.turns(), exchange.is_connecting()), (turn, true));
+        assert_eq!(exchange.export().conn_cnt, turn as u32 + 1);
+        assert!(!sent.contains(&request.match_bits));
+        sent.push(request.match_bits);
+        // What could not be sent is unknown to the server; the last one arrives.
+        if turn < 2 {
+            assert!(exchange.hand_over(now));
+            continue;
+        }
+        for answer in server.request(request.portal, request.match_bits, &request.bytes) {
+            exchange.answer(answer.match_bits, &answer.bytes, answer.bytes.len(), now);
+        }
+    }
+    // Other requests go where the connection is.
+    assert!(matches!(exchange.step(now), Step::Send(_)));
+    assert!(!exchange.is_connecting() && !exchange.hand_over(now));
+    converse(&mut exchange, &mut server, |_, _, _| {});
+    assert_eq!(
+        (exchange.failure(), exchange.ending()),
+        (None, &Ending::Clean)
+    );
+    assert_eq!(exchange.turns(), 2);
+    assert_eq!((server.harm(), server.connected()), (&[][..], vec![]));
+}
+
+#[test]
+fn connect_that_is_not_answered_goes_to_the_next_nid_and_no_longer_than_there_is_time() {
+    let mut exchange = Exchange::knock(export(Service::Ost, "fs1-OST0000_UUID"), start());
+    let mut now = Time::from_secs(1);
+    let (mut turns, mut lost) = (Vec::new(), 0);
+    loop {
+        match exchange.step(now) {
+            Step::Send(_) => turns.push(exchange.turns()),
+            Step::Wait(until) => now = until,
+            Step::Over => break,
+        }
+    }
+    assert_eq!(turns, [0, 1]);
+    let mut exchange = Exchange::knock(export(Service::Ost, "fs1-OST0000_UUID"), start());
+    let mut now = Time::from_secs(1);
+    while let Step::Send(_) = exchange.step(now) {
+        if !exchange.hand_over(now) {
+            exchange.unsent("refused", now);
+        }
+        (now, lost) = (now + Duration::from_millis(500), lost + 1);
+    }
+    // A target has 6 s, and each connect may take 2 s.
+    assert_eq!(lost, 10);
+    assert!(matches!(exchange.failure(), Some(Failure::Unsent(_))));
+}

@@ -248,6 +248,140 @@ fn the_mgs_that_hangs_is_told_before_a_node_without_one() {
     }
 }
 
+/// ENODEV to a connect: the node has no such target.
+fn none_there(opc: u32) -> Failure {
+    Failure::Refused {
+        opc,
+        status: -19,
+        is_banned: false,
+    }
+}
+
+fn no_reply(opc: u32) -> Failure {
+    let after = Duration::from_secs(10);
+    Failure::NoReply { opc, after }
+}
+
+fn lost() -> Failure {
+    Failure::Unsent("Connection refused".to_owned())
+}
+
+fn kinds(verdict: &Verdict) -> Vec<&'static str> {
+    let found = verdict.findings.iter();
+    found.map(|found| found.kind.name).collect()
+}
+
+#[test]
+fn an_mgs_is_not_said_to_be_absent_while_one_of_its_nodes_was_not_reached() {
+    let (one, other) = ("10.0.0.2@tcp", "10.0.0.3@tcp");
+    let asked = |nid, failure| Mgs {
+        nids: vec![reach(nid, Answer::Yes)],
+        outcome: Some(Err(failure)),
+    };
+    let missed = |reach| Mgs {
+        nids: vec![reach],
+        outcome: None,
+    };
+    let verdict = |mut nodes: Vec<Mgs>, is_turned: bool| {
+        if is_turned {
+            nodes.reverse();
+        }
+        let mut facts = facts(None, Vec::new());
+        facts.mgs = nodes;
+        check(&facts)
+    };
+    for is_turned in [false, true] {
+        for gone in [
+            missed(silent(one)),
+            missed(untried(one, Way::NoNet)),
+            asked(one, lost()),
+        ] {
+            for failure in [none_there(250), no_reply(250)] {
+                let nodes = vec![gone.clone(), asked(other, failure.clone())];
+                let verdict = verdict(nodes, is_turned);
+                let text = verdict.to_string();
+                assert_eq!(kinds(&verdict), ["mgs-not-found"], "{text}");
+                assert!(text.contains(&format!("{one} was not reached")), "{text}");
+                assert!(text.contains(&format!("{other}: {failure}")), "{text}");
+                assert!(text.contains("to do: bring up the node"), "{text}");
+                assert!(!text.contains("mount the MGT"), "{text}");
+            }
+            // What answers with something else has an MGS.
+            let nodes = vec![gone, asked(other, no_reply(501))];
+            assert_eq!(kinds(&verdict(nodes, is_turned)), ["mgs-late"]);
+        }
+        let both = vec![asked(one, none_there(250)), asked(other, none_there(250))];
+        let both = verdict(both, false);
+        assert_eq!(kinds(&both), ["mgs-absent"]);
+        let text = both.to_string();
+        assert!(
+            text.contains("the MGS at 10.0.0.2@tcp:10.0.0.3@tcp runs"),
+            "{text}"
+        );
+        // This machine failed, and nothing is known of that node.
+        let own = Failure::Own("cannot write the record".to_owned());
+        let half = vec![asked(one, own), asked(other, none_there(250))];
+        assert_eq!(kinds(&verdict(half, is_turned)), ["check-unfinished"]);
+        let served = Mgs {
+            nids: vec![reach(other, Answer::Yes)],
+            outcome: healthy(),
+        };
+        let nodes = vec![missed(silent(one)), served];
+        assert!(!kinds(&verdict(nodes, is_turned)).contains(&"mgs-not-found"));
+    }
+    let gone = vec![asked(one, lost())];
+    assert_eq!(kinds(&verdict(gone, false)), ["mgs-unreachable"]);
+}
+
+#[test]
+fn a_target_is_not_said_to_be_absent_while_one_of_its_nodes_was_not_reached() {
+    let (one, other) = ("10.0.0.3@tcp", "10.0.0.4@tcp");
+    let yes = |nid| vec![reach(nid, Answer::Yes)];
+    let knock = |nid: &str, result| Knock {
+        nid: nid.to_owned(),
+        result,
+    };
+    let refused = |nid| knock(nid, Err(none_there(38)));
+    let verdict = |nodes: [Vec<Reach>; 2], knocks: Vec<Knock>, is_turned: bool| {
+        let mut mdt = target("fs1-MDT0000", Vec::new());
+        (mdt.nodes, mdt.knocks) = (nodes.to_vec(), knocks);
+        if is_turned {
+            mdt.nodes.reverse();
+        }
+        check(&facts(healthy(), vec![mdt]))
+    };
+    for is_turned in [false, true] {
+        for failure in [none_there(38), no_reply(38)] {
+            let nodes = [vec![silent(one)], yes(other)];
+            let knocks = vec![knock(other, Err(failure.clone()))];
+            let verdict = verdict(nodes, knocks, is_turned);
+            let text = verdict.to_string();
+            assert_eq!(kinds(&verdict), ["target-not-found"], "{text}");
+            assert_eq!(verdict.findings[0].severity, Severity::Fails);
+            assert!(text.contains("no reply from 10.0.0.3@tcp"), "{text}");
+            assert!(text.contains(&format!("{other}: {failure}")), "{text}");
+            assert!(!text.contains("to do: mount"), "{text}");
+        }
+        let lost = vec![knock(one, Err(lost())), refused(other)];
+        let lost = verdict([yes(one), yes(other)], lost, is_turned);
+        assert_eq!(kinds(&lost), ["target-not-found"]);
+        let both = vec![refused(one), refused(other)];
+        let both = verdict([yes(one), yes(other)], both, is_turned);
+        assert_eq!(kinds(&both), ["target-absent"]);
+        // The time was over before the second node was asked, and one that cannot be examined.
+        let half = verdict([yes(one), yes(other)], vec![refused(one)], is_turned);
+        assert_eq!(kinds(&half), ["check-unfinished"]);
+        let o2ib = vec![unexamined("10.7.0.3@o2ib")];
+        let unknown = verdict([o2ib, yes(other)], vec![refused(other)], is_turned);
+        assert_eq!(kinds(&unknown), ["not-examined"]);
+        let served = vec![knock(other, Ok((Granted::default(), None)))];
+        let served = verdict([vec![silent(one)], yes(other)], served, is_turned);
+        let kind = ["target-on-failover", "failover-unreachable"][usize::from(is_turned)];
+        assert_eq!(kinds(&served), [kind]);
+        assert_eq!(served.findings[0].severity, Severity::Suffers);
+    }
+}
+
 #[test]
 fn failover_node_of_the_mgs_that_does_not_answer_is_a_finding() {
     let with = |nids: Vec<Reach>| {

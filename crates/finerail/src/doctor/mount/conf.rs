@@ -12,7 +12,7 @@ use lnet_ptlrpc::mount::{Facts, Reach};
 use lnet_types::{LndType, Net, Nid};
 
 use super::endpoint::Endpoint;
-use crate::ip::route_to;
+use crate::ip::{Cut, route_unless};
 use crate::rdma::{DEVICES, has_address_of};
 
 /// The type of an InfiniBand interface, as the system has it.
@@ -25,7 +25,15 @@ const NETS_MAX: usize = 64;
 const LOOKED_UP_MAX: usize = 16;
 
 /// Returns the document: the nets of all NIDs with the interfaces that lead there, and the routes that this machine has.
-pub(super) fn document(facts: &Facts, endpoint: &Endpoint, stop: &AtomicBool) -> String {
+///
+/// # Errors
+///
+/// The user interrupts, or `ip` does not end: a part of a document would look like a whole one.
+pub(super) fn document(
+    facts: &Facts,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+) -> anyhow::Result<String> {
     let mut text = format!("# For the file system {}\n", facts.fs);
     if endpoint.port != NodeOptions::LNET_PORT {
         let port = endpoint.port;
@@ -44,14 +52,10 @@ pub(super) fn document(facts: &Facts, endpoint: &Endpoint, stop: &AtomicBool) ->
         );
     }
     for (net, nids) in nets.into_iter().take(NETS_MAX) {
-        if stop.load(Ordering::Relaxed) {
-            let _ok = writeln!(text, "# interrupted: nets from {net} on are missing");
-            break;
-        }
         if routes.iter().any(|route| route.net == net) {
             continue;
         }
-        match interfaces(net, &nids) {
+        match interfaces(net, &nids, stop)? {
             Ok(interfaces) => config.nets.push(NetConfig {
                 net,
                 nis: interfaces
@@ -68,7 +72,10 @@ pub(super) fn document(facts: &Facts, endpoint: &Endpoint, stop: &AtomicBool) ->
         }
     }
     config.routes = routes;
-    text + &config.to_yaml()
+    if stop.load(Ordering::Relaxed) {
+        return Err(Cut::Interrupted.into());
+    }
+    Ok(text + &config.to_yaml())
 }
 
 /// Returns the nets of the file system, with the NIDs on each.
@@ -91,11 +98,19 @@ fn nets(facts: &Facts) -> BTreeMap<Net, Vec<Nid>> {
 }
 
 /// Returns the interfaces that lead to these NIDs, or why there are none.
-fn interfaces(net: Net, nids: &[Nid]) -> Result<Vec<String>, String> {
+///
+/// # Errors
+///
+/// `ip` was ended.
+fn interfaces(
+    net: Net,
+    nids: &[Nid],
+    stop: &AtomicBool,
+) -> anyhow::Result<Result<Vec<String>, String>> {
     let mut found = Vec::new();
     let mut why = "NIDs of this net have no address; name its interface".to_owned();
     for address in nids.iter().filter_map(|nid| nid.ip()) {
-        match route_to(address, None) {
+        match route_unless(stop, address, None) {
             Ok(route) if net.lnd == LndType::O2IB && !is_rdma(&route.dev) => {
                 why = format!(
                     "{address} is reached through {}, which has no RDMA device: add a route to a router",
@@ -104,13 +119,14 @@ fn interfaces(net: Net, nids: &[Nid]) -> Result<Vec<String>, String> {
             }
             Ok(route) if !found.contains(&route.dev) => found.push(route.dev),
             Ok(_) => {}
+            Err(error) if error.is::<Cut>() => return Err(error),
             Err(error) => why = format!("{error:#}"),
         }
     }
-    if found.is_empty() {
-        return Err(why);
-    }
-    Ok(found)
+    Ok(match found.is_empty() {
+        true => Err(why),
+        false => Ok(found),
+    })
 }
 
 /// Returns whether an interface is of InfiniBand, or an RDMA device has its address (RoCE).

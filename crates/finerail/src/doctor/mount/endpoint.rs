@@ -42,6 +42,25 @@ pub(super) struct Endpoint {
     nets: Mutex<BTreeMap<Net, Option<Way>>>,
 }
 
+/// A server, by its NIDs.
+pub(super) struct Peer {
+    /// Those that answered a ping. Requests go to the first, and to the next where that is lost.
+    pub(super) answering: Vec<Nid>,
+    /// All of them: a reply may come from each.
+    pub(super) all: Vec<Nid>,
+}
+
+impl Peer {
+    /// Returns the NID to which requests of a conversation go now.
+    pub(super) fn current(&self, exchange: &Exchange) -> Option<Nid> {
+        let at = exchange.turns().checked_rem(self.answering.len())?;
+        self.answering.get(at).copied()
+    }
+}
+
+/// A NID that answered a ping, and could not be reached for a connect.
+pub(super) type Lost = (Nid, Answer);
+
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
 const ROOM: usize = 16 << 10;
 
@@ -260,22 +279,20 @@ impl Endpoint {
         Time::ZERO + self.begun.elapsed()
     }
 
-    /// Drives a conversation with the node that has these NIDs to its end. Before a request leaves, `note` writes the
-    /// connection down; if it cannot, nothing is sent.
+    /// Drives a conversation with a server to its end, and returns the NIDs that were lost before it began. Before a
+    /// request leaves, `note` writes the connection down; if it cannot, nothing is sent.
     pub(super) fn converse(
         &self,
         exchange: &mut Exchange,
-        nids: &[Nid],
+        peer: &Peer,
         stop: &AtomicBool,
         mut note: impl FnMut(&Exchange) -> anyhow::Result<()>,
-    ) {
-        let Some(target) = nids.first() else {
-            return;
-        };
+    ) -> Vec<Lost> {
         let mut call = Call {
             endpoint: self,
             queue: self.node.event_queue(),
-            nids,
+            peer,
+            lost: Vec::new(),
             replies: Vec::new(),
             bulk: None,
             sent: None,
@@ -288,14 +305,17 @@ impl Endpoint {
                 exchange.stop(self.now());
             }
             match exchange.step(self.now()) {
-                Step::Over => return,
+                Step::Over => return std::mem::take(&mut call.lost),
                 Step::Wait(until) => call.wait(exchange, until),
                 Step::Send(request) => {
                     // What fails here, and not on the way, says nothing about the server.
+                    let Some(target) = peer.current(exchange) else {
+                        return Vec::new();
+                    };
                     if let Err(error) = note(exchange) {
                         exchange.unable(&format!("{error:#}"), self.now());
-                    } else if let Err(error) = call.send(*target, request) {
-                        exchange.unsent(&format!("{error:#}"), self.now());
+                    } else if let Err(error) = call.send(target, request) {
+                        call.lose(exchange, Why::Other, &format!("{error:#}"));
                     }
                 }
             }
@@ -341,7 +361,9 @@ impl std::error::Error for Occupied {}
 struct Call<'a> {
     endpoint: &'a Endpoint,
     queue: EventQueue,
-    nids: &'a [Nid],
+    peer: &'a Peer,
+    /// The NIDs that were lost before the server accepted a connection.
+    lost: Vec<Lost>,
     /// The descriptors that await replies.
     replies: Vec<MdHandle>,
     /// The descriptor that awaits bulk.
@@ -413,6 +435,21 @@ impl Call<'_> {
         }
     }
 
+    /// The request could not be sent. A connect goes to the next NID that was not lost.
+    fn lose(&mut self, exchange: &mut Exchange, why: Why, error: &str) {
+        let now = self.endpoint.now();
+        // Once the check is interrupted, or its time over, nothing more is said of the server.
+        let is_lost = exchange.is_connecting() && exchange.failure().is_none();
+        if let Some(nid) = self.peer.current(exchange).filter(|_| is_lost) {
+            let seen = format!("{nid} answered a ping, and then: {error}");
+            self.lost.push((nid, Answer::No { why, seen }));
+        }
+        let has_others = self.lost.len() < self.peer.answering.len();
+        if !(has_others && exchange.hand_over(now)) {
+            exchange.unsent(error, now);
+        }
+    }
+
     fn wait(&mut self, exchange: &mut Exchange, until: Time) {
         let left = until.saturating_since(self.endpoint.now());
         match self.queue.wait(Some(left.min(LOOK))) {
@@ -439,7 +476,7 @@ impl Call<'_> {
                     // Another reply may follow an early one. Without room for it, the request is sent again.
                     let _room = self.await_reply();
                 }
-                if !self.nids.contains(&event.initiator.nid) {
+                if !self.peer.all.contains(&event.initiator.nid) {
                     exchange.stray();
                 } else if is_bulk {
                     exchange.bulk(event.match_bits, bytes);
@@ -450,7 +487,7 @@ impl Call<'_> {
             // An error of an earlier request says nothing about this one.
             (EventKind::Send, Err(errno)) if self.sent == Some(event.md) => {
                 let error = std::io::Error::from_raw_os_error(errno.0);
-                exchange.unsent(&error.to_string(), now);
+                self.lose(exchange, why_of(errno.0), &error.to_string());
             }
             _ => {}
         }
@@ -545,13 +582,17 @@ fn why(error: &PingError) -> Why {
         PingError::TimedOut { .. } | PingError::NotSent { .. } => Why::Silent,
         PingError::NoPath { .. } => Why::NoPath,
         PingError::Malformed { .. } | PingError::Invalid { .. } => Why::NotLnet,
-        PingError::Failed { errno, .. } => match Errno::from_raw(errno.0) {
-            Errno::ECONNREFUSED => Why::PortClosed,
-            Errno::ECONNRESET | Errno::EPROTO => Why::NotLnet,
-            Errno::EHOSTUNREACH => Why::NoPath,
-            Errno::ETIMEDOUT => Why::Silent,
-            _ => Why::Other,
-        },
+        PingError::Failed { errno, .. } => why_of(errno.0),
+        _ => Why::Other,
+    }
+}
+
+fn why_of(errno: i32) -> Why {
+    match Errno::from_raw(errno) {
+        Errno::ECONNREFUSED => Why::PortClosed,
+        Errno::ECONNRESET | Errno::EPROTO => Why::NotLnet,
+        Errno::EHOSTUNREACH => Why::NoPath,
+        Errno::ETIMEDOUT => Why::Silent,
         _ => Why::Other,
     }
 }

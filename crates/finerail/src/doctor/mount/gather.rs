@@ -1,6 +1,6 @@
 //! Gathers the facts: the MGS, its log, pings of every NID, and, where that is wanted, connects to the targets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use lnet_types::Nid;
 use serde_json::{Value, json};
 
 use super::MountArgs;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Lost, Peer};
 use super::records::{Kept, Record, Records, now};
 use super::source::Source;
 
@@ -111,7 +111,8 @@ impl<'a> Gathering<'a> {
             }
             match exchange {
                 Some(exchange) => {
-                    self.run(exchange, &[nid], Some(kept));
+                    let (answering, all) = (vec![nid], vec![nid]);
+                    self.run(exchange, &Peer { answering, all }, Some(kept));
                 }
                 None => self.leave(record),
             }
@@ -160,7 +161,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn ask_mgs(&self, nids: &[Nid], fs: &str) -> (Mgs, Option<Exchange>) {
-        let reached = self.reach_all(&nids.iter().map(ToString::to_string).collect());
+        let reached = self.reach_all(nids.iter().map(ToString::to_string));
         let reaches: Vec<Reach> = nids
             .iter()
             .filter_map(|nid| reached.get(&nid.to_string()).cloned())
@@ -169,53 +170,63 @@ impl<'a> Gathering<'a> {
             nids: reaches,
             outcome: None,
         };
-        let answering = nids
-            .iter()
-            .zip(&mgs.nids)
-            .find(|(_, reach)| reach.answers());
-        let Some((first, _)) = answering else {
+        let peer = Peer {
+            answering: answering(&mgs.nids),
+            all: nids.to_vec(),
+        };
+        let Some(first) = peer.answering.first() else {
             return (mgs, None);
         };
         self.say(&format!("{first}: reading the configuration of {fs}"));
-        let mut known = vec![*first];
-        known.extend(nids.iter().copied().filter(|nid| nid != first));
         let Some(export) = new_export(Service::Mgs, "MGS") else {
             let failure = Failure::Own("the system has no random numbers".to_owned());
             mgs.outcome = Some(Err(failure));
             return (mgs, None);
         };
         let exchange = Exchange::read_log(export, fs, self.endpoint.beginning());
-        let exchange = self.run(exchange, &known, None);
-        mgs.outcome = Some(outcome(&exchange));
+        let (exchange, lost) = self.run(exchange, &peer, None);
+        // A node without a NID that still answers was not reached.
+        if lose(&mut mgs.nids, lost) {
+            mgs.outcome = Some(outcome(&exchange));
+        }
         (mgs, Some(exchange))
     }
 
     /// Runs a conversation to its end. Its connection is written down while a server may have it.
-    fn run(&self, mut exchange: Exchange, nids: &[Nid], mut kept: Option<Kept>) -> Exchange {
-        let server = nids.first().map(ToString::to_string).unwrap_or_default();
-        let record = |export: &Export| Record {
-            server: server.clone(),
+    fn run(
+        &self,
+        mut exchange: Exchange,
+        peer: &Peer,
+        mut kept: Option<Kept>,
+    ) -> (Exchange, Vec<Lost>) {
+        let server = |exchange: &Exchange| {
+            let nid = peer.current(exchange);
+            nid.map(|nid| nid.to_string()).unwrap_or_default()
+        };
+        let record = |exchange: &Exchange, export: &Export| Record {
+            server: server(exchange),
             port: self.endpoint.port,
             time: now(),
             export: export.clone(),
         };
         let mut written: Option<Export> = None;
-        self.endpoint
-            .converse(&mut exchange, nids, self.stop, |exchange| {
-                let export = exchange.export();
-                if written.as_ref() == Some(export) {
-                    return Ok(());
-                }
-                match &mut kept {
-                    Some(kept) => kept.write(&record(export))?,
-                    None => kept = Some(self.records.keep(&record(export))?),
-                }
-                written = Some(export.clone());
-                Ok(())
-            });
+        let note = |exchange: &Exchange| -> anyhow::Result<()> {
+            let export = exchange.export();
+            if written.as_ref() == Some(export) {
+                return Ok(());
+            }
+            let record = record(exchange, export);
+            match &mut kept {
+                Some(kept) => kept.write(&record)?,
+                None => kept = Some(self.records.keep(&record)?),
+            }
+            written = Some(export.clone());
+            Ok(())
+        };
+        let lost = self.endpoint.converse(&mut exchange, peer, self.stop, note);
         if exchange.strays() > 0 {
             tracing::warn!(
-                server,
+                server = server(&exchange),
                 messages = exchange.strays(),
                 "ignored messages that no request waited for"
             );
@@ -223,11 +234,11 @@ impl<'a> Gathering<'a> {
         match (exchange.ending(), kept) {
             (Ending::Clean, Some(kept)) => kept.remove(),
             (Ending::Clean, None) => {}
-            (Ending::Left(export), Some(_)) => self.leave(record(export)),
+            (Ending::Left(export), Some(_)) => self.leave(record(&exchange, export)),
             // It could not be written down, so nothing was sent.
             (Ending::Left(_), None) => {}
         }
-        exchange
+        (exchange, lost)
     }
 
     fn leave(&self, record: Record) {
@@ -242,23 +253,22 @@ impl<'a> Gathering<'a> {
             nodes.extend(target.failover.iter().cloned());
             nodes
         };
-        let logged = system.targets.values().flat_map(nodes).flatten();
-        let now = system
-            .targets
-            .values()
-            .flat_map(|target| target.now.clone());
+        let logged = by_worth(system).flat_map(|(_, target)| {
+            let now = target.now.iter().cloned();
+            nodes(target).into_iter().flatten().chain(now)
+        });
         let standby = standby
             .iter()
             .map(|nids| nids.iter().map(ToString::to_string).collect());
         let standby: Vec<Vec<String>> = standby.collect();
-        let texts = logged.chain(now).chain(standby.iter().flatten().cloned());
-        let reached = self.reach_all(&texts.collect());
+        let texts = logged.chain(standby.iter().flatten().cloned());
+        let reached = self.reach_all(texts);
         let reach = |nid: &String| reached.get(nid).cloned();
         facts.mgs.extend(standby.iter().map(|nids| Mgs {
             nids: nids.iter().filter_map(reach).collect(),
             outcome: None,
         }));
-        for (name, target) in &system.targets {
+        for (name, target) in by_worth(system) {
             let Some(service) = Service::of_target(name) else {
                 continue;
             };
@@ -291,7 +301,7 @@ impl<'a> Gathering<'a> {
         let Facts { rules, targets, .. } = facts;
         let speaks = |target: &&mut TargetFacts| target.needs(rules) == Needs::Nothing;
         let asked = targets.iter_mut().filter(|target| !target.is_inactive);
-        let asked: Vec<&mut TargetFacts> = asked.filter(speaks).collect();
+        let asked: VecDeque<&mut TargetFacts> = asked.filter(speaks).collect();
         let (total, done) = (asked.len(), AtomicUsize::new(0));
         let queue = Mutex::new(asked);
         self.say(&format!("asking {total} targets, {KNOCKS} at a time"));
@@ -299,7 +309,10 @@ impl<'a> Gathering<'a> {
             if self.is_stopped() {
                 return false;
             }
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let next = queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
             let is_one = next.map(|target| self.knock_at(target)).is_some();
             let count = done.fetch_add(usize::from(is_one), Ordering::Relaxed) + 1;
             if is_one && count.is_multiple_of(KNOCKS_SHOWN) {
@@ -311,9 +324,10 @@ impl<'a> Gathering<'a> {
         rest.into_iter().for_each(|target| target.is_unasked = true);
     }
 
-    /// Returns the way to each NID, and whether it answers.
-    fn reach_all(&self, texts: &BTreeSet<String>) -> BTreeMap<String, Reach> {
-        let queue: Vec<&String> = texts.iter().collect();
+    /// Returns the way to each NID, and whether it answers. The first NIDs are asked first.
+    fn reach_all(&self, texts: impl Iterator<Item = String>) -> BTreeMap<String, Reach> {
+        let mut known = BTreeSet::new();
+        let queue: Vec<String> = texts.filter(|text| known.insert(text.clone())).collect();
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let found = Mutex::new(BTreeMap::new());
         in_threads(PINGS.min(queue.len()), || {
@@ -326,7 +340,7 @@ impl<'a> Gathering<'a> {
                 self.say(&format!("{count} of {} NIDs asked", queue.len()));
             }
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.insert((*text).clone(), reach);
+            found.insert(text.clone(), reach);
             true
         });
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -356,24 +370,27 @@ impl<'a> Gathering<'a> {
     /// Connects to a target on one node after the other, until one serves it or says why not.
     fn knock_at(&self, target: &mut TargetFacts) {
         let uuid = format!("{}_UUID", target.name);
-        for node in &target.nodes {
-            let known: Vec<Nid> = node
-                .iter()
-                .filter(|reach| reach.answers())
-                .filter_map(|reach| reach.nid.parse().ok())
-                .collect();
-            let Some(first) = known.first() else {
-                continue;
+        for node in &mut target.nodes {
+            let peer = Peer {
+                answering: answering(node),
+                all: answering(node),
             };
+            if peer.answering.is_empty() {
+                continue;
+            }
             if self.is_stopped() {
                 target.is_unasked = true;
                 return;
             }
             let Some(export) = new_export(target.service, &uuid) else {
+                target.is_unasked = true;
                 return;
             };
             let exchange = Exchange::knock(export, self.endpoint.beginning());
-            let exchange = self.run(exchange, &known, None);
+            let (exchange, lost) = self.run(exchange, &peer, None);
+            if !lose(node, lost) {
+                continue;
+            }
             let result = outcome(&exchange).map(|granted| (granted, exchange.statfs()));
             let goes_on = matches!(
                 result,
@@ -382,7 +399,10 @@ impl<'a> Gathering<'a> {
                     | Failure::Refused { status: -19, .. })
             );
             target.knocks.push(Knock {
-                nid: first.to_string(),
+                nid: peer
+                    .current(&exchange)
+                    .map(|nid| nid.to_string())
+                    .unwrap_or_default(),
                 result,
             });
             if !goes_on {
@@ -411,6 +431,33 @@ impl Gathered {
             "targets": self.system.targets,
         })
     }
+}
+
+/// Returns the targets in the order in which they are asked: MDTs first, because what is wrong with one decides whether the
+/// file system mounts.
+fn by_worth(system: &FileSystem) -> impl Iterator<Item = (&String, &lnet_ptlrpc::Target)> {
+    let mut targets: Vec<_> = system.targets.iter().collect();
+    targets.sort_by_key(|(name, _)| Service::of_target(name) != Some(Service::Mdt));
+    targets.into_iter()
+}
+
+/// Returns the NIDs that answered a ping.
+fn answering(nids: &[Reach]) -> Vec<Nid> {
+    let answering = nids.iter().filter(|reach| reach.answers());
+    answering
+        .filter_map(|reach| reach.nid.parse().ok())
+        .collect()
+}
+
+/// Notes which NIDs of a node no longer answer. Returns whether one is left that does.
+fn lose(nids: &mut [Reach], lost: Vec<Lost>) -> bool {
+    for (nid, answer) in lost {
+        let same = |reach: &&mut Reach| reach.nid.parse() == Ok(nid);
+        if let Some(reach) = nids.iter_mut().find(same) {
+            reach.answer = answer;
+        }
+    }
+    nids.iter().any(Reach::answers)
 }
 
 /// Runs `work` in some threads until it returns false.

@@ -11,6 +11,7 @@ mod source;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail};
 use lnet_ptlrpc::mount::check;
@@ -19,7 +20,7 @@ use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ping::seconds;
 use crate::service::raise_on_signals_and_hangup;
 use endpoint::Endpoint;
-use gather::Gathering;
+use gather::{Gathered, Gathering};
 use records::Records;
 use report::Report;
 use source::Source;
@@ -50,7 +51,7 @@ Examples
   finerail doctor mount --lnet-conf 10.1.0.2@tcp:/fs1 > lnet.conf      what this machine needs
   finerail doctor mount --save fs1.json 10.1.0.2@tcp:/fs1              for `finerail site targets`
 
-Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
+Exit code: 0 nothing is wrong, 1 findings, or no whole lnet.conf, 2 wrong usage.
 ")]
 pub(crate) struct MountArgs {
     /// The MGS and the file system, as mount takes them: NIDs of one node behind commas, nodes behind colons
@@ -113,21 +114,41 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
         let text = serde_json::to_string_pretty(&gathered.saved(&source))? + "\n";
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let text = if args.json {
-        report.json()?
-    } else if args.lnet_conf {
+    let mut is_whole = true;
+    if args.lnet_conf {
         complaint(report.text().trim_end());
-        conf::document(&gathered.facts, &endpoint, &stop)
+        is_whole = print_document(&gathered, &endpoint, &stop)?;
     } else {
-        report.text()
-    };
-    print_bytes(text.as_bytes(), &mut io::stdout())?;
+        let text = match args.json {
+            true => report.json()?,
+            false => report.text(),
+        };
+        print_bytes(text.as_bytes(), &mut io::stdout())?;
+    }
     endpoint.end();
     if args.save.is_some() && !gathered.facts.has_log {
         complaint("--save wrote nothing: the log was not read");
     }
-    Ok(match verdict.is_healthy() {
+    Ok(match verdict.is_healthy() && is_whole {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(NEGATIVE),
     })
+}
+
+/// Prints the lnet.conf, or says why it cannot be known. Returns whether it was printed.
+fn print_document(
+    gathered: &Gathered,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+) -> anyhow::Result<bool> {
+    match conf::document(&gathered.facts, endpoint, stop) {
+        Ok(text) => {
+            print_bytes(text.as_bytes(), &mut io::stdout())?;
+            Ok(true)
+        }
+        Err(error) => {
+            complaint(&format!("--lnet-conf printed nothing: {error:#}"));
+            Ok(false)
+        }
+    }
 }

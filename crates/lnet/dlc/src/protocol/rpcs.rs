@@ -48,7 +48,7 @@ pub struct RpcRow {
     pub errors: u64,
     /// RPCs without a reply in time.
     pub unanswered: u64,
-    /// Bytes of bulk.
+    /// Bytes of data: bulk, or what stood in the messages themselves.
     pub bytes: u64,
     /// RPCs with a final reply.
     pub answered: u64,
@@ -78,7 +78,7 @@ pub struct RpcTold {
     pub subject: String,
     /// The number that the requester gave it.
     pub xid: u64,
-    /// Bytes of bulk.
+    /// Bytes of data: bulk, or what stood in the messages themselves.
     pub bytes: u64,
     /// The status of the reply; `None` without a reply.
     pub status: Option<i32>,

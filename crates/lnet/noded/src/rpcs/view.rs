@@ -90,12 +90,44 @@ pub(super) fn told(rpc: &Rpc) -> RpcTold {
         job: rpc.job.to_string(),
         subject: rpc.subject.clone(),
         xid: rpc.xid,
-        bytes: rpc.bulk,
+        bytes: rpc.moved(),
         status: rpc.status,
         micros: rpc.took().map(micros),
         service_seconds: rpc.service_time,
         resends: rpc.resends,
         early: rpc.early,
         forgotten: rpc.end == End::Forgotten,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lnet_ptlrpc::opc;
+
+    use super::*;
+    use crate::rpcs::tests::rpc;
+
+    #[test]
+    fn bytes_of_an_rpc_are_those_that_the_tables_count() {
+        let small = |opc, status, asked, bulk| Rpc {
+            opc: Some(opc),
+            status: Some(status),
+            asked,
+            bulk,
+            ..rpc(1)
+        };
+        for (rpc, expected) in [
+            (small(opc::OST_WRITE, 0, 2, 0), 2),
+            (small(opc::OST_READ, 4096, 8192, 0), 4096),
+            (small(opc::OST_READ, -5, 8192, 0), 0),
+            (small(opc::OST_WRITE, 0, 8192, 8192), 8192),
+        ] {
+            let mut board = Board::new(By::Operation);
+            board.add(&rpc);
+            assert_eq!(
+                (told(&rpc).bytes, of_all(&board).bytes),
+                (expected, expected)
+            );
+        }
     }
 }

@@ -268,6 +268,8 @@ pub struct Exchange {
     granted: Option<Granted>,
     failure: Option<Failure>,
     strays: u64,
+    /// The connects that another NID of the server is asked instead.
+    turns: usize,
 }
 
 impl Exchange {
@@ -318,6 +320,7 @@ impl Exchange {
             granted: None,
             failure: None,
             strays: 0,
+            turns: 0,
         }
     }
 
@@ -429,19 +432,59 @@ impl Exchange {
             _ => now + limit <= self.ends,
         };
         if pending.sent < TIMES && !self.is_stopping && fits {
+            if pending.question == Question::Connect {
+                pending = self.turn(pending);
+            }
             pending.until = (now + limit).min(self.ends);
             pending.is_to_send = true;
-            if pending.question == Question::Connect {
-                pending.xid = self.take_xid();
-                self.export.conn_cnt += 1;
-                self.ending = Ending::Left(self.export.clone());
-            }
             self.pending = Some(pending);
             return;
         }
         let opc = pending.question.opc(self.export.service);
         let after = now.saturating_since(pending.begun);
         self.fail(Failure::NoReply { opc, after }, now);
+    }
+
+    /// Makes a connect the next generation, for the next NID of the server.
+    fn turn(&mut self, mut pending: Pending) -> Pending {
+        self.turns = self.turns.saturating_add(1);
+        pending.xid = self.take_xid();
+        self.export.conn_cnt += 1;
+        self.ending = Ending::Left(self.export.clone());
+        pending
+    }
+
+    /// The NID to which the connect went is lost: the connect goes to the next one. Returns whether that is so; if not, no
+    /// connect is under way, or no time is left for one, and nothing has changed.
+    pub fn hand_over(&mut self, now: Time) -> bool {
+        let until = now + self.limits.connect;
+        if self.is_stopping || until > self.ends {
+            return false;
+        }
+        let is_connect = |pending: &mut Pending| pending.question == Question::Connect;
+        let Some(pending) = self.pending.take_if(is_connect) else {
+            return false;
+        };
+        let mut pending = self.turn(pending);
+        // What never left was not sent.
+        pending.sent = pending.sent.saturating_sub(1);
+        pending.until = until;
+        pending.is_to_send = true;
+        self.pending = Some(pending);
+        true
+    }
+
+    /// Returns how many NIDs were passed over: the request that is under way goes to the NID behind them, and behind the last
+    /// NID comes the first.
+    #[must_use]
+    pub const fn turns(&self) -> usize {
+        self.turns
+    }
+
+    /// Returns whether the server has not accepted the connection so far.
+    #[must_use]
+    pub fn is_connecting(&self) -> bool {
+        self.stage == Stage::Connecting
     }
 
     /// Takes bulk, which comes before the reply.
@@ -630,6 +673,8 @@ impl Exchange {
         match self.stage {
             Stage::Over => return,
             Stage::Disconnecting => {
+                // Its reply may still come, and finds nobody.
+                self.pending = None;
                 self.stage = Stage::Over;
                 return;
             }

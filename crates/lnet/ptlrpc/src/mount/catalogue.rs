@@ -60,6 +60,9 @@ kinds! {
     MGS_ABSENT "mgs-absent" Fails
         "runs Lustre, but the MGS is not started there"
         "mount the MGT there, or name its failover node behind a colon"
+    MGS_NOT_FOUND "mgs-not-found" Fails
+        "was not reached, and may run the MGS: no node that was reached has it"
+        "bring up the node that was not reached, its network, or the way to it from here (LNet, route, firewall)"
     MGS_STARTING "mgs-starting" Fails
         "is starting, and accepts no connection yet"
         "wait, and check again"
@@ -129,6 +132,9 @@ kinds! {
     TARGET_AWAY "target-elsewhere" Suffers
         "is served by a node that does not answer, although another of its nodes does"
         "bring up the way to that node, or move the target to the node that answers"
+    TARGET_NOT_FOUND "target-not-found" Suffers
+        "may run on a node that was not reached: no node that was reached has it"
+        "bring up the node that was not reached, its network, or the way to it from here (LNet, route, firewall)"
     TARGET_SILENT "target-silent" Suffers
         "is on a node that answers pings, but no target answers there"
         "start Lustre on that node and mount the target"

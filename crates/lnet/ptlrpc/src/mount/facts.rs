@@ -19,7 +19,7 @@ pub struct Facts {
     pub problems: Vec<String>,
     /// The rules of security of the file system.
     pub rules: SecurityRules,
-    /// The targets, in the order of their names.
+    /// The targets in the order in which they were asked: MDTs first, and otherwise by their names.
     pub targets: Vec<TargetFacts>,
     /// Whether the log was read to its end.
     pub has_log: bool,

@@ -175,17 +175,7 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
             let seen: Vec<String> = [describe(&mgs.nids)].into_iter().chain(others).collect();
             return verdict.add(&NOT_EXAMINED, name, seen.join("; "));
         }
-        // Of several nodes, the one that got furthest tells most.
-        let told = facts.mgs.iter().max_by_key(|mgs| progress(mgs));
-        if let Some(mgs) = told {
-            let (kind, seen) = why_not(mgs);
-            let name = match kind.name {
-                "no-file-system" | "log-unreadable" => facts.fs.clone(),
-                _ => format!("the MGS at {}", names(&mgs.nids)),
-            };
-            verdict.add(kind, name, seen);
-        }
-        return;
+        return not_served(facts, verdict);
     };
     for mgs in facts.mgs.iter().take(serving) {
         let (kind, seen) = why_not(mgs);
@@ -202,19 +192,57 @@ fn check_mgs(facts: &Facts, verdict: &mut Verdict) {
     }
 }
 
+/// No node of the MGS serves, and all were asked. Of several nodes, the one that got furthest tells most.
+fn not_served(facts: &Facts, verdict: &mut Verdict) {
+    let Some(told) = facts.mgs.iter().max_by_key(|mgs| progress(mgs)) else {
+        return;
+    };
+    let (kind, seen) = why_not(told);
+    if kind == &MGS_ABSENT || kind == &MGS_SILENT {
+        return absent_mgs(kind, &facts.mgs, verdict);
+    }
+    let name = match kind.name {
+        "no-file-system" | "log-unreadable" => facts.fs.clone(),
+        _ => format!("the MGS at {}", names(&told.nids)),
+    };
+    verdict.add(kind, name, seen);
+}
+
+/// No node that was reached has the MGS. It may run on a node that was not reached.
+fn absent_mgs(kind: &'static Kind, nodes: &[Mgs], verdict: &mut Verdict) {
+    let is_missed = |mgs: &&Mgs| matches!(mgs.outcome, None | Some(Err(Failure::Unsent(_))));
+    let of_nodes = |nodes: &[&Mgs]| {
+        let names: Vec<String> = nodes.iter().map(|mgs| names(&mgs.nids)).collect();
+        names.join(":")
+    };
+    let seen_of = |mgs: &&Mgs| match &mgs.outcome {
+        Some(Err(failure)) => format!("{}: {failure}", names(&mgs.nids)),
+        _ => describe(&mgs.nids),
+    };
+    let (missed, reached): (Vec<&Mgs>, Vec<&Mgs>) = nodes.iter().partition(is_missed);
+    let seen: Vec<String> = missed.iter().chain(&reached).map(seen_of).collect();
+    let (kind, name) = match missed.is_empty() {
+        true => (kind, format!("the MGS at {}", of_nodes(&reached))),
+        false => (&MGS_NOT_FOUND, of_nodes(&missed)),
+    };
+    verdict.add(kind, name, seen.join("; "));
+}
+
 /// Returns how far the conversation with a node of the MGS got.
 fn progress(mgs: &Mgs) -> u8 {
     let refused = |failure: &Failure| match failure {
-        // Nothing is known of that node.
-        Failure::Own(_) => 1,
+        // The node was lost before it was asked.
+        Failure::Unsent(_) => 1,
         // What answered the connect is an MGS: its later silence tells more than a node without one.
         Failure::NoReply { opc, .. } if *opc == MGS_CONNECT => 2,
         Failure::Refused { status: -19, .. } => 3,
-        _ => 4,
+        // Nothing is known of that node: it may have what another node lacks.
+        Failure::Own(_) => 4,
+        _ => 5,
     };
     match &mgs.outcome {
         Some(Err(failure)) => refused(failure),
-        Some(Ok(_)) => 5,
+        Some(Ok(_)) => 6,
         None => u8::from(
             mgs.nids
                 .iter()
@@ -251,7 +279,8 @@ fn mgs_failure(failure: &Failure) -> &'static Kind {
     match failure {
         // What answered the connect is an MGS.
         Failure::NoReply { opc, .. } if *opc != MGS_CONNECT => &MGS_LATE,
-        Failure::NoReply { .. } | Failure::Unsent(_) => &MGS_SILENT,
+        Failure::NoReply { .. } => &MGS_SILENT,
+        Failure::Unsent(_) => &MGS_UNREACHABLE,
         Failure::Refused {
             is_banned: true, ..
         } => &MGS_BANNED,
@@ -358,6 +387,9 @@ fn check_target(target: &TargetFacts, verdict: &mut Verdict) {
         };
         return verdict.add(kind, name, describe(&target.now));
     }
+    if is_missed(target, verdict) {
+        return;
+    }
     for (at, node) in target.nodes.iter().enumerate() {
         let is_unknown = any_unexamined(node) || node.iter().any(Reach::is_unasked);
         match (answers(node), at) {
@@ -407,21 +439,93 @@ fn check_knocks(target: &TargetFacts, verdict: &mut Verdict) {
         }
         return;
     }
-    // A node where the target is not started tells less than one that answers with something else.
-    let failures = target.knocks.iter().filter_map(|knock| {
-        let failure = knock.result.as_ref().err()?;
-        let kind = target_failure(failure);
-        let tells_little = kind == &TARGET_ABSENT || kind == &TARGET_SILENT;
-        Some((tells_little, kind, format!("{}: {failure}", knock.nid)))
-    });
-    if let Some((_, kind, seen)) = failures.min_by_key(|(tells_little, ..)| *tells_little) {
+    if let Some((kind, seen)) = refusal(target) {
         verdict.add(kind, &target.name, seen);
     }
 }
 
+/// Returns the failure that tells most, if the target was asked and serves nowhere: a node where the target is not started
+/// tells less than one that answers with something else.
+fn refusal(target: &TargetFacts) -> Option<(&'static Kind, String)> {
+    if target.knocks.iter().any(|knock| knock.result.is_ok()) {
+        return None;
+    }
+    let failures = target.knocks.iter().filter_map(|knock| {
+        let failure = knock.result.as_ref().err()?;
+        let kind = target_failure(failure);
+        Some((
+            tells_little(kind),
+            kind,
+            format!("{}: {failure}", knock.nid),
+        ))
+    });
+    let (_, kind, seen) = failures.min_by_key(|(tells_little, ..)| *tells_little)?;
+    Some((kind, seen))
+}
+
+/// Returns whether a failure on one node leaves open whether another node has the target.
+fn tells_little(kind: &Kind) -> bool {
+    [&TARGET_ABSENT, &TARGET_SILENT, &TARGET_UNREACHABLE].contains(&kind)
+}
+
+/// What is known of a node of a target that no node that was asked has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Asked,
+    Missed,
+    Unexamined,
+    Unasked,
+}
+
+fn place(target: &TargetFacts, node: &[Reach]) -> Place {
+    let answers = node.iter().any(Reach::answers);
+    let has = |nid: &str| node.iter().any(|reach| reach.nid == nid);
+    let knock = target.knocks.iter().find(|knock| has(&knock.nid));
+    match knock.map(|knock| &knock.result) {
+        Some(Err(Failure::Unsent(_))) => Place::Missed,
+        Some(_) => Place::Asked,
+        None if answers || node.iter().any(Reach::is_unasked) => Place::Unasked,
+        None if any_unexamined(node) => Place::Unexamined,
+        None => Place::Missed,
+    }
+}
+
+/// Says what is unknown about a target that no node has of those that were asked, while another was not reached: the target
+/// may run there. Returns whether that is so.
+fn is_missed(target: &TargetFacts, verdict: &mut Verdict) -> bool {
+    if !refusal(target).is_some_and(|(kind, _)| tells_little(kind)) {
+        return false;
+    }
+    let places = target.nodes.iter().map(|node| (place(target, node), node));
+    let elsewhere: Vec<(Place, &Vec<Reach>)> =
+        places.filter(|(place, _)| *place != Place::Asked).collect();
+    if elsewhere.len() == target.nodes.len() {
+        return false;
+    }
+    let is_at = |wanted| elsewhere.iter().any(|(place, _)| *place == wanted);
+    let kind = match () {
+        () if is_at(Place::Unasked) => &UNFINISHED,
+        () if is_at(Place::Unexamined) => &NOT_EXAMINED,
+        () if is_at(Place::Missed) => &TARGET_NOT_FOUND,
+        () => return false,
+    };
+    // A target that was not asked is said to be so anyway.
+    if kind != &UNFINISHED || !target.is_unasked {
+        let seen = elsewhere.iter().map(|(_, node)| describe(node));
+        let knocks = target.knocks.iter().filter_map(|knock| {
+            let failure = knock.result.as_ref().err()?;
+            Some(format!("{}: {failure}", knock.nid))
+        });
+        let seen: Vec<String> = seen.chain(knocks).filter(|seen| !seen.is_empty()).collect();
+        verdict.add(kind, &target.name, seen.join("; "));
+    }
+    true
+}
+
 fn target_failure(failure: &Failure) -> &'static Kind {
     match failure {
-        Failure::NoReply { .. } | Failure::Unsent(_) => &TARGET_SILENT,
+        Failure::NoReply { .. } => &TARGET_SILENT,
+        Failure::Unsent(_) => &TARGET_UNREACHABLE,
         Failure::Late(_) | Failure::Stopped | Failure::Own(_) => &UNFINISHED,
         Failure::Refused {
             is_banned: true, ..
