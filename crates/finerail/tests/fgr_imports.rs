@@ -225,7 +225,27 @@ fn rails_are_explained_proved_and_written() {
             "--numa",
             "0,0,1,1",
         ];
-        let ended = fgr(&[&words[..], &["-o", &conf, "--per-node"]].concat()).expect_code(0);
+        let page = directory.path().join("rails.html");
+        let written = [
+            "-o",
+            &conf,
+            "--per-node",
+            "--report",
+            page.to_str().unwrap(),
+        ];
+        let ended = fgr(&[&words[..], &written].concat()).expect_code(0);
+        let page = fs::read_to_string(page).unwrap();
+        let rule = page.contains("lnetctl udsp add");
+        assert_eq!(rule, form == "pairs", "{page}");
+        for text in [
+            "<!DOCTYPE html>",
+            "leaf-02-03",
+            "Proved: clients",
+            "published: the data rate",
+            "<svg class=",
+        ] {
+            assert!(page.contains(text), "{text}: {page}");
+        }
         assert!(
             ended
                 .out

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
-use fgr::chain::{Way, read_chain};
+use fgr::chain::{Chain, Way, read_chain};
 use fgr::config::Timing;
 
 use super::config::write_site;
@@ -18,6 +18,7 @@ use crate::machine::read;
 #[command(after_help = "\
 The description lists groups of equal nodes, each with its role and its nets:
   site: laboratory
+  rates: 'measured: lst with 8 threads'
   groups:
     - nodes: cn[1-3]
       role: client
@@ -31,7 +32,7 @@ The description lists groups of equal nodes, each with its role and its nets:
       role: server
       on: [{net: o2ib200, first: 172.9.3.101, interface: ib0, rate: 25}]
 first is the address of the first node, rate the GB/s of a node on that net, over all its adapters there. \
-A group may also have tunables and lnd-tunables on a net, with the keys of a configuration.
+rates is optional and says where they come from: published, measured or assumed, and the source. A group may also have tunables and lnd-tunables on a net, with the keys of a configuration.
 
 Each node gets routes to every net by all routers on a shortest way, with equal priority: LNet shares the \
 messages equally. The output shows each stage with what its routers carry together; a router counts with \
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &ChainArgs) -> anyhow::Result<ExitCode> {
     let path = args.site.display().to_string();
     let chain = read_chain(&path, &read(&args.site)?)?;
     let ways = chain.ways();
-    print_bytes(in_words(&chain.name, &ways)?.as_bytes(), &mut io::stdout())?;
+    print_bytes(in_words(&chain, &ways)?.as_bytes(), &mut io::stdout())?;
     if ways.iter().any(|way| way.stages.is_empty()) {
         return Ok(ExitCode::FAILURE);
     }
@@ -69,8 +70,9 @@ pub(crate) fn run(args: &ChainArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn in_words(name: &str, ways: &[Way]) -> Result<String, std::fmt::Error> {
-    let mut text = format!("{name}\n");
+fn in_words(chain: &Chain, ways: &[Way]) -> Result<String, std::fmt::Error> {
+    let Chain { name, rates, .. } = chain;
+    let mut text = format!("{name}\nrates {rates}\n");
     for way in ways {
         let (clients, servers) = (way.clients, way.servers);
         let Some(narrowest) = way.narrowest() else {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use fgr::check::{Direction, FailureKind, Finding, Outage, Report, Rollout, check, rollout};
 use fgr::config::{AfterReturn, Nids, Site, Timing};
 use fgr::diff::differences;
@@ -14,7 +14,8 @@ use lnet_config::{NetConfig, NiConfig};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 
-use super::site::{read_directory, read_files, read_parts, timing};
+use super::output::counted;
+use super::site::{one_site, read_directory, read_files, read_parts, timing};
 use crate::common::{NEGATIVE, print_bytes};
 
 /// The limit of printed findings of each severity.
@@ -73,19 +74,26 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.module_options {
         site.timing = timing(path)?;
     }
+    let planned = args.planned.as_deref().map(read_directory).transpose()?;
+    if let (Some(planned), Some(path)) = (&planned, &args.planned) {
+        one_of_plan(planned, &site, path)?;
+    }
+    let old = match &args.from {
+        Some(directory) => read_directory(directory)?,
+        None => Site::default(),
+    };
+    if let Some(directory) = &args.from {
+        one_site([(&args.paths[0], &site), (directory, &old)])?;
+    }
     let report = check(&site);
     let shared = site.shared_nids();
     let mut text = String::new();
     list("error", &shared, &mut text)?;
     list("error: nodes", &disagreements, &mut text)?;
     findings(&report, shared.is_empty(), &mut text)?;
-    let as_planned = match &args.planned {
-        Some(directory) => compare(&read_directory(directory)?, &site, &mut text)?,
+    let as_planned = match &planned {
+        Some(planned) => compare(planned, &site, &mut text)?,
         None => true,
-    };
-    let old = match &args.from {
-        Some(directory) => read_directory(directory)?,
-        None => Site::default(),
     };
     let order = rollout(&old, &site);
     steps(&order, &mut text)?;
@@ -115,8 +123,7 @@ fn findings(report: &Report, is_clear: bool, out: &mut String) -> std::fmt::Resu
         doubts.iter().copied().partition(is_unwatched);
     list("warning", &others, out)?;
     list("warning", &adapters(&unwatched), out)?;
-    let (pairs, states) = (report.pairs, report.states);
-    if pairs == 0 {
+    if report.pairs == 0 {
         return writeln!(
             out,
             "nothing to prove: no client and server are connected by a router"
@@ -132,7 +139,11 @@ fn findings(report: &Report, is_clear: bool, out: &mut String) -> std::fmt::Resu
              the failures of adapters in the warnings"
         }
     };
-    writeln!(out, "{verdict} ({pairs} pairs, {states} states of classes)")?;
+    let (pairs, states) = (
+        counted(report.pairs, "pair"),
+        counted(report.states, "state"),
+    );
+    writeln!(out, "{verdict} ({pairs}, {states} of classes)")?;
     outages(report, out)
 }
 
@@ -215,7 +226,7 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "at the start, on {}: with kernel routers, servers reach the first client at their next check, within \
          {interval} s, and its first mount waits for this and for its own retry",
-        counted(nets)
+        counted(nets, "net")
     )?;
     write!(
         out,
@@ -223,20 +234,18 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
     )?;
     match report.waits_alone.len() {
         0 => writeln!(out),
-        alone => writeln!(out, ", but on {} with a single router", counted(alone)),
-    }
-}
-
-fn counted(nets: usize) -> String {
-    match nets {
-        1 => "1 net".to_owned(),
-        _ => format!("{nets} nets"),
+        alone => writeln!(
+            out,
+            ", but on {} with a single router",
+            counted(alone, "net")
+        ),
     }
 }
 
 fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
-    let (failure, direction, pairs) = (&outage.failure, outage.direction, outage.pairs);
-    write!(out, "  {failure}: {direction}, {pairs} pairs, ")?;
+    let (failure, direction) = (&outage.failure, outage.direction);
+    let pairs = counted(outage.pairs, "pair");
+    write!(out, "  {failure}: {direction}, {pairs}, ")?;
     match outage.unnoticed {
         Some(unnoticed) => {
             let (shown, kernel, finerail) =
@@ -270,6 +279,17 @@ fn list<T: std::fmt::Display>(kind: &str, found: &[T], out: &mut String) -> std:
         Some(more @ 1..) => writeln!(out, "{kind}: and {more} more"),
         _ => Ok(()),
     }
+}
+
+/// Refuses a plan that has none of the nodes, as one of another site has none.
+fn one_of_plan(planned: &Site, site: &Site, path: &Path) -> anyhow::Result<()> {
+    let nids = site.nodes.iter().flat_map(|node| node.nids.iter());
+    ensure!(
+        !planned.nodes_by_nid(nids).is_empty(),
+        "{} is not a plan of this site: no node of it has a NID of these nodes",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Returns whether the nodes route as planned, and writes the differences of those that do not.
@@ -321,10 +341,10 @@ fn by_nids(nids: &Nids) -> Vec<NetConfig> {
 fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {
     writeln!(out, "roll-out, nodes of a step in any order:")?;
     for (number, step) in (1..).zip(&order.steps) {
-        let (nodes, role) = (step.nodes, step.role.name());
+        let nodes = counted(step.nodes, step.role.name());
         match &step.class {
-            Some(class) => writeln!(out, "  {number}. {nodes} {role}s of {class}")?,
-            None => writeln!(out, "  {number}. {nodes} {role}s")?,
+            Some(class) => writeln!(out, "  {number}. {nodes} of {class}")?,
+            None => writeln!(out, "  {number}. {nodes}")?,
         }
     }
     let open: Vec<&Finding> = order.open.iter().collect();

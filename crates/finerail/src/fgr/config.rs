@@ -1,6 +1,6 @@
 //! `finerail fgr config`: writes the LNet configuration of every node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
@@ -11,13 +11,14 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use fgr::config::{
     BackupPriority, Form, ModprobeRefusal, NetTunables, Scheme, Server, Site, Slots, Timing,
-    read_servers,
+    read_nodes, read_servers,
 };
 use fgr::{Machine, Plan};
 use lnet_types::Net;
 
 use super::input::PlanningArgs;
-use super::output;
+use super::output::{self, counted};
+use crate::common::open;
 use crate::machine::read;
 
 /// Arguments of `finerail fgr config`.
@@ -194,16 +195,23 @@ impl SchemeArgs {
     }
 }
 
-/// The files that this command writes.
-const WRITTEN: [&str; 7] = [
-    "classes/*.yaml",
-    "classes/*.conf",
-    "classes/*.udsp",
-    "nodes/*.yaml",
-    "module.conf",
-    "nodes.csv",
-    "inventory.yaml",
-];
+/// Returns the paths of the files that the command wrote into a directory: those that its `nodes.csv` names.
+fn written(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let mut paths: BTreeSet<String> = ["module.conf", "nodes.csv", "inventory.yaml"]
+        .map(str::to_owned)
+        .into();
+    let list = directory.join("nodes.csv");
+    if !list.exists() {
+        return Ok(paths);
+    }
+    let file = open(&list).with_context(|| format!("cannot read {}", list.display()))?;
+    for line in read_nodes(&list.display().to_string(), file)? {
+        let class = ["yaml", "conf", "udsp"].map(|end| format!("classes/{}.{end}", line.class));
+        paths.extend(class);
+        paths.insert(format!("nodes/{}.yaml", line.name));
+    }
+    Ok(paths)
+}
 
 /// Runs `finerail fgr config`.
 pub(crate) fn run(args: &ConfigArgs) -> anyhow::Result<ExitCode> {
@@ -220,7 +228,9 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
     if let Some(shared) = site.shared_nids().first() {
         bail!("{shared}: correct the addresses of one of them");
     }
-    output::prepare(output, &WRITTEN)?;
+    let own = written(output)?;
+    output::prepare(output, &["classes", "nodes"], |path| own.contains(path))?;
+    drop(own);
     let mut refused = Vec::new();
     for class in &site.classes {
         let made = site.class_files(class);
@@ -240,12 +250,11 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
         }
     }
     say_refused(&refused)?;
-    let (nodes, classes) = (site.nodes.len(), site.classes.len());
-    let directory = output.display();
-    writeln!(
-        io::stdout(),
-        "{nodes} nodes in {classes} classes: {directory}"
-    )?;
+    let (nodes, classes) = (
+        counted(site.nodes.len(), "node"),
+        counted(site.classes.len(), "class"),
+    );
+    writeln!(io::stdout(), "{nodes} in {classes}: {}", output.display())?;
     Ok(ExitCode::SUCCESS)
 }
 

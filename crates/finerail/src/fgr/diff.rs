@@ -13,8 +13,9 @@ use fgr::diff::{Difference, differences};
 use lnet_config::Config;
 use lnet_types::Net;
 
-use super::live;
-use super::site::{has_documents, read_directory};
+use super::live::{self, Live};
+use super::output::counted;
+use super::site::{has_documents, one_site, read_directory};
 use crate::common::{NEGATIVE, print_bytes, read_config};
 
 /// Arguments of `finerail fgr diff`.
@@ -31,6 +32,9 @@ Example:
   finerail fgr config --machine machine.yaml --failed c7-2c2s0 -o today
   finerail fgr diff today conf          # the commands for the time while that blade is down
   finerail fgr diff conf --live /run/finerail/*.sock --apply
+
+--apply changes nodes in an order of steps without losses, and none if there is no such order; --despite-losses \
+changes them all the same, and the losses are named.
 
 Exit code: 0 nothing differs, 1 something differs, 2 wrong inputs.
 ")]
@@ -49,6 +53,9 @@ pub(crate) struct DiffArgs {
     /// again after its commands. The same command continues a roll-out that ended early
     #[arg(long, requires = "live")]
     apply: bool,
+    /// With --apply: change the nodes even if messages are lost during every order of steps. The losses are named
+    #[arg(long, requires = "apply")]
+    despite_losses: bool,
 }
 
 /// Prints the differences between two plans. Nodes with the same differences share one entry.
@@ -91,17 +98,24 @@ fn plans(planned: &Site, other: &Site, with_peers: bool) -> anyhow::Result<ExitC
         let (count, first) = (nodes.len(), nodes[0]);
         writeln!(
             text,
-            "# {count} nodes ({}, such as {first}): differs",
-            class.name
+            "# {} ({}, such as {first}): {}",
+            counted(count, "node"),
+            class.name,
+            if count == 1 { "differs" } else { "differ" }
         )?;
         text.push_str(&own);
         write_differences(found, &mut text)?;
     }
+    let differs = !text.is_empty();
+    if !differs {
+        let nodes = counted(planned.nodes.len(), "node");
+        writeln!(text, "# no difference: {nodes}")?;
+    }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
-    Ok(if text.is_empty() {
-        ExitCode::SUCCESS
-    } else {
+    Ok(if differs {
         ExitCode::from(NEGATIVE)
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -177,13 +191,20 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let site = read_directory(&args.plan)?;
     let with_peers = has_documents(&args.plan);
     if args.live {
-        return live::run(&site, with_peers, &args.exports, args.apply);
+        let how = match (args.apply, args.despite_losses) {
+            (false, _) => Live::Show,
+            (true, false) => Live::Apply,
+            (true, true) => Live::ApplyDespiteLosses,
+        };
+        return live::run(&site, with_peers, &args.exports, how);
     }
     if let [directory] = &args.exports[..]
         && directory.is_dir()
     {
         let with_peers = with_peers && has_documents(directory);
-        return plans(&site, &read_directory(directory)?, with_peers);
+        let other = read_directory(directory)?;
+        one_site([(&args.plan, &site), (directory, &other)])?;
+        return plans(&site, &other, with_peers);
     }
     let mut text = String::new();
     let mut differs = false;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::ValueEnum;
 use fgr::import::{Assumed, dragonfly, infiniband, node_table, read_nics, read_routers, slurm};
+use fgr::rates::is_rate;
 
 use crate::common::print_bytes;
 use crate::machine::read;
@@ -68,8 +69,9 @@ enum Kind {
 
 /// Runs `finerail fgr import`.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    if !(args.capacity.is_finite() && args.capacity > 0.0) {
-        bail!("--capacity: {} GB/s is not a capacity", args.capacity);
+    if !is_rate(args.capacity) {
+        let capacity = args.capacity;
+        bail!("--capacity: {capacity} GB/s is not a rate from 0.001 to 1,000,000 GB/s");
     }
     let assumed = Assumed {
         capacity: args.capacity,

@@ -368,6 +368,9 @@ impl PlanningArgs {
         for warning in &plan.warnings {
             writeln!(doubts, "warning: {warning}")?;
         }
+        for found in fgr::rates::router_rates(&machine, &plan) {
+            writeln!(doubts, "warning: {found}")?;
+        }
         Ok((machine, plan))
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use fgr::config::read_servers;
 use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE};
 use fgr::links::{LinkNames, in_digits};
+use fgr::rates::{Known, is_rate};
 use fgr::topology::Fabric;
 use fgr::{Machine, Plan, read_plan};
 use lnet_types::Net;
@@ -17,6 +18,7 @@ use lnet_types::expr::NetExpr;
 use serde::Serialize;
 
 use super::input::{PlanningArgs, list_or_file};
+use super::output::counted;
 use super::serves::{clients_called, names};
 use crate::common::print_bytes;
 use crate::machine::read;
@@ -97,7 +99,10 @@ struct Answer {
     nets: Vec<String>,
     /// The rate of `--router-rate`, or the one of routers without described interfaces.
     router_rate_gb_s: f64,
+    /// How the rate is known: `published`, `measured` or `assumed`.
+    router_rate_known: &'static str,
     client_rate_gb_s: f64,
+    client_rate_known: &'static str,
     efficiency: f64,
     write: Rate,
     read: Rate,
@@ -147,8 +152,8 @@ pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
         ("--client-rate", args.client_rate),
     ];
     for (option, rate) in rates {
-        if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
-            bail!("{option}: {rate} GB/s is not a rate");
+        if let Some(rate) = rate.filter(|rate| !is_rate(*rate)) {
+            bail!("{option}: {rate} GB/s is not a rate from 0.001 to 1,000,000 GB/s");
         }
     }
     let (machine, plan) = planned(args)?;
@@ -168,7 +173,10 @@ pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
     };
     let report = job.report();
     let report = report.ok_or_else(|| anyhow!("a job needs nodes, and targets that hold data"))?;
-    let answer = answer(&job, &report, &servers);
+    let mut answer = answer(&job, &report, &servers);
+    if args.client_rate.is_some() {
+        answer.client_rate_known = Known::Measured.name();
+    }
     let text = if args.json {
         serde_json::to_string_pretty(&answer)? + "\n"
     } else {
@@ -252,7 +260,15 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
         clients: job.clients.len(),
         nets: job.nets.iter().map(net_name).collect(),
         router_rate_gb_s: job.router_rate.unwrap_or(ROUTER_RATE),
+        router_rate_known: match job.router_rate {
+            Some(_) => Known::Measured.name(),
+            None => Known::Assumed.name(),
+        },
         client_rate_gb_s: job.client_rate,
+        client_rate_known: match machine.fabric {
+            Fabric::Grid(..) => Known::Published.name(),
+            _ => Known::Assumed.name(),
+        },
         efficiency: report.efficiency,
         write: rate(&links, &report.write),
         read: rate(&links, &report.read),
@@ -308,13 +324,16 @@ fn hottest_in_words(rate: &Rate, text: &mut String) -> std::fmt::Result {
 
 fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let (clients, nets) = (answer.clients, answer.nets.len());
+    let (clients, nets) = (
+        counted(answer.clients, "client"),
+        counted(answer.nets.len(), "net"),
+    );
     let nodes: BTreeSet<u32> = answer.routers.iter().map(|used| used.node).collect();
     let routers = answer.routers.len();
     writeln!(
         text,
-        "{clients} clients, {nets} nets, {} routers",
-        nodes.len()
+        "{clients}, {nets}, {}",
+        counted(nodes.len(), "router")
     )?;
     for (name, rate) in [("write", &answer.write), ("read", &answer.read)] {
         let limit = match rate.limit {
@@ -333,7 +352,8 @@ fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
     let client = answer.client_rate_gb_s;
     writeln!(
         text,
-        "{efficiency:.0} % of the routers' bandwidth, at {each} GB/s a router and {client} GB/s a client"
+        "{efficiency:.0} % of the routers' bandwidth, at {each} GB/s a router ({}) and {client} GB/s a client ({})",
+        answer.router_rate_known, answer.client_rate_known
     )?;
     for Used {
         net,

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use fgr::check::{Step, rollout};
+use fgr::check::{Finding, Step, rollout};
 use fgr::config::{Class, Site, SiteNode, nids};
 use fgr::diff::{Difference, differences};
 use lnet_config::Config;
@@ -22,6 +22,7 @@ use lnet_dlc::protocol::Request;
 use lnet_dlc::{Dlc, DlcError};
 
 use super::diff::write_node;
+use super::output::counted;
 use crate::common::{NEGATIVE, print_bytes};
 use crate::ctl;
 
@@ -31,8 +32,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most letters of the names of nodes that were not given.
 const NAMES_MAX: usize = 200;
 
+/// What happens to nodes that differ from the plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Live {
+    /// Their differences are printed.
+    Show,
+    /// They are changed, if an order of steps loses no message.
+    Apply,
+    /// They are changed in any case.
+    ApplyDespiteLosses,
+}
+
+/// Most losses that are named.
+const LOSSES_MAX: usize = 50;
+
 /// A running node and what the plan says of it.
-struct Live<'a> {
+struct Node<'a> {
     socket: &'a Path,
     node: &'a SiteNode,
     class: &'a Class,
@@ -40,7 +55,7 @@ struct Live<'a> {
     running: Config,
 }
 
-impl Live<'_> {
+impl Node<'_> {
     fn differences(&self) -> Vec<Difference> {
         differences(&self.planned, &self.running)
     }
@@ -55,13 +70,13 @@ impl Live<'_> {
     }
 }
 
-/// Compares the nodes at these control sockets with the plan. With `apply` changes them into it.
+/// Compares the nodes at these control sockets with the plan. Changes them into it if `how` says so.
 /// Peers are compared if `with_peers`.
 pub(super) fn run(
     plan: &Site,
     with_peers: bool,
     sockets: &[PathBuf],
-    apply: bool,
+    how: Live,
 ) -> anyhow::Result<ExitCode> {
     let mut running = Vec::new();
     for socket in sockets {
@@ -80,7 +95,7 @@ pub(super) fn run(
             );
         };
         let class = plan.class_of(node);
-        let live = Live {
+        let live = Node {
             socket,
             node,
             class,
@@ -96,15 +111,16 @@ pub(super) fn run(
         );
     }
     tell_others(plan, &nodes)?;
-    let mut nodes: Vec<Live<'_>> = nodes.into_values().collect();
-    match apply {
-        true => roll_out(plan, &mut nodes),
-        false => show(&nodes),
+    let mut nodes: Vec<Node<'_>> = nodes.into_values().collect();
+    match how {
+        Live::Show => show(&nodes),
+        Live::Apply => roll_out(plan, &mut nodes, false),
+        Live::ApplyDespiteLosses => roll_out(plan, &mut nodes, true),
     }
 }
 
 /// Names the nodes of the plan that were not given: nothing is known of them, and they get no command.
-fn tell_others(plan: &Site, given: &BTreeMap<&str, Live<'_>>) -> io::Result<()> {
+fn tell_others(plan: &Site, given: &BTreeMap<&str, Node<'_>>) -> io::Result<()> {
     let all = plan.nodes.iter().map(|node| node.name.as_str());
     let others: Vec<&str> = all.filter(|name| !given.contains_key(name)).collect();
     if others.is_empty() {
@@ -137,7 +153,7 @@ fn configuration(socket: &Path) -> anyhow::Result<Config> {
     Ok(reading.document.config().0)
 }
 
-fn show(nodes: &[Live<'_>]) -> anyhow::Result<ExitCode> {
+fn show(nodes: &[Node<'_>]) -> anyhow::Result<ExitCode> {
     let (mut text, mut differs) = (String::new(), false);
     for live in nodes {
         differs |= write_node(&live.name(), live.differences(), &mut text)?;
@@ -154,7 +170,7 @@ fn exit_code(differs: bool) -> ExitCode {
 }
 
 /// The nodes as they run now, as a site.
-fn running_site(nodes: &[Live<'_>]) -> Site {
+fn running_site(nodes: &[Node<'_>]) -> Site {
     let mut site = Site::default();
     for live in nodes {
         site.nodes.push(SiteNode {
@@ -171,11 +187,28 @@ fn running_site(nodes: &[Live<'_>]) -> Site {
     site
 }
 
-fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
-    let order = rollout(&running_site(nodes), plan);
-    for loss in &order.open {
+/// Refuses steps during which messages are lost, and names the losses. With `despite_losses` only names them.
+fn judge(losses: &[Finding], despite_losses: bool) -> anyhow::Result<()> {
+    let shown = losses.iter().take(LOSSES_MAX);
+    for loss in shown {
         writeln!(io::stderr(), "warning: during the roll-out: {loss}")?;
     }
+    if let Some(more @ 1..) = losses.len().checked_sub(LOSSES_MAX) {
+        writeln!(
+            io::stderr(),
+            "warning: during the roll-out: and {more} more"
+        )?;
+    }
+    ensure!(
+        losses.is_empty() || despite_losses,
+        "no order of steps is free of losses, so no node was changed; --despite-losses changes the nodes all the same"
+    );
+    Ok(())
+}
+
+fn roll_out(plan: &Site, nodes: &mut [Node<'_>], despite_losses: bool) -> anyhow::Result<ExitCode> {
+    let order = rollout(&running_site(nodes), plan);
+    judge(&order.open, despite_losses)?;
     let mut differs = false;
     for (number, step) in (1..).zip(&order.steps) {
         let (mut count, mut as_planned) = (0, 0);
@@ -215,7 +248,7 @@ fn roll_out(plan: &Site, nodes: &mut [Live<'_>]) -> anyhow::Result<ExitCode> {
 }
 
 /// Carries out the commands for one node and compares the node again.
-fn change(live: &mut Live<'_>) -> anyhow::Result<()> {
+fn change(live: &mut Node<'_>) -> anyhow::Result<()> {
     let commands: Vec<String> = live
         .differences()
         .into_iter()
@@ -233,17 +266,14 @@ fn change(live: &mut Live<'_>) -> anyhow::Result<()> {
     if !commands.is_empty() {
         live.running = configuration(live.socket)?;
         commands_are_done(live)?;
-        let count = match commands.len() {
-            1 => "1 command".to_owned(),
-            count => format!("{count} commands"),
-        };
+        let count = counted(commands.len(), "command");
         writeln!(io::stdout(), "{}: {count}", live.name())?;
     }
     Ok(())
 }
 
 /// Fails if a command is left that would change the node.
-fn commands_are_done(live: &Live<'_>) -> anyhow::Result<()> {
+fn commands_are_done(live: &Node<'_>) -> anyhow::Result<()> {
     let found = live.differences();
     match found.iter().find(|found| !found.commands.is_empty()) {
         None => Ok(()),
@@ -256,8 +286,27 @@ fn commands_are_done(live: &Live<'_>) -> anyhow::Result<()> {
 }
 
 /// Returns a difference that no command removes.
-fn without_command(live: &Live<'_>) -> Option<String> {
+fn without_command(live: &Node<'_>) -> Option<String> {
     let mut found = live.differences().into_iter();
     let left = found.find(|found| !found.is_left_alone)?;
     Some(left.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use fgr::check::Finding;
+
+    use super::judge;
+
+    #[test]
+    fn steps_with_losses_are_refused_unless_they_are_wanted() {
+        let loss = Finding::NoBackup {
+            class: "client-001".to_owned(),
+            net: lnet_types::Net::tcp(1),
+        };
+        assert!(judge(&[], false).is_ok());
+        let refused = judge(&[loss.clone()], false).unwrap_err().to_string();
+        assert!(refused.contains("--despite-losses"), "{refused}");
+        assert!(judge(&[loss], true).is_ok());
+    }
 }

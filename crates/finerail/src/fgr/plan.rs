@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use fgr::evaluate::{Evaluation, Gateways};
 use fgr::links::in_digits;
+use fgr::rates::router_rates;
 use fgr::{Machine, Plan, write_csv, write_yaml};
 
 use super::input::PlanningArgs;
@@ -57,7 +58,8 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn write_all(directory: &Path, machine: &Machine, plan: &Plan) -> anyhow::Result<()> {
-    output::prepare(directory, &["plan.csv", "plan.yaml", "summary.txt"])?;
+    let is_own = |path: &str| ["plan.csv", "plan.yaml", "summary.txt"].contains(&path);
+    output::prepare(directory, &[], is_own)?;
     let files = [
         ("plan.csv", Format::Csv),
         ("plan.yaml", Format::Yaml),
@@ -135,7 +137,9 @@ fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std
     }
     writeln!(out, "{}", table.trim_fmt())?;
     let doubts = machine.warnings.iter().map(ToString::to_string);
-    for doubt in doubts.chain(plan.warnings.iter().map(ToString::to_string)) {
+    let slow = router_rates(machine, plan).into_iter();
+    let doubts = doubts.chain(plan.warnings.iter().map(ToString::to_string));
+    for doubt in doubts.chain(slow.map(|found| found.to_string())) {
         writeln!(out, "warning: {doubt}")?;
     }
     Ok(())

@@ -9,15 +9,17 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
-use fgr::config::NodeRole;
 use fgr::hosts;
 use fgr::import::{RailHosts, rail_hosts};
-use fgr::rails::{LeafLoss, RailForm, RailPlan, RailProof, RailScheme, prove};
+use fgr::rails::{LeafLoss, RailFacts, RailForm, RailPlan, RailProof, RailScheme, prove};
+use fgr::report::rails_html;
 use lnet_types::Net;
 use serde::Serialize;
 
 use super::config::write_site;
 use super::input::list_or_file;
+use super::output::counted;
+use super::report::{this_command, write};
 use crate::common::{NEGATIVE, print_bytes};
 use crate::machine::read;
 
@@ -35,7 +37,7 @@ on each next rail.
 
 Examples:
   finerail fgr rails fabric.txt --servers 'oss[01-08]' --numa 0,0,0,0,1,1,1,1 -o conf
-  finerail fgr rails fabric.txt --servers @servers.txt --form pairs --net o2ib
+  finerail fgr rails fabric.txt --servers @servers.txt --form pairs --net o2ib --report rails.html
 ")]
 pub(crate) struct RailsArgs {
     /// The output of ibnetdiscover
@@ -65,6 +67,9 @@ pub(crate) struct RailsArgs {
     /// With --output, also write nodes/NAME.yaml for every node, with its NIDs
     #[arg(long, requires = "output")]
     per_node: bool,
+    /// Write the rails, their proof and the failures of leaf switches as one HTML file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print JSON
     #[arg(long, conflicts_with = "output")]
     json: bool,
@@ -142,7 +147,12 @@ pub(crate) fn run(args: &RailsArgs) -> anyhow::Result<ExitCode> {
         partitions: args.numa.clone(),
     };
     let plan = RailPlan::new(&listing, &servers, &scheme)?;
-    let answer = answer(&listing, &plan, &scheme, prove(&plan));
+    let proof = prove(&plan);
+    if let Some(path) = &args.report {
+        let page = rails_html(&listing, &plan, &proof, &this_command());
+        write(path, &page)?;
+    }
+    let answer = answer(&listing, &plan, proof);
     let text = match args.json {
         true => serde_json::to_string_pretty(&answer)? + "\n",
         false => {
@@ -166,8 +176,8 @@ pub(crate) fn run(args: &RailsArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn answer(listing: &RailHosts, plan: &RailPlan, scheme: &RailScheme, proof: RailProof) -> Answer {
-    let rails = (0..plan.rails()).map(|rail| rail_of(listing, plan, scheme, rail));
+fn answer(listing: &RailHosts, plan: &RailPlan, proof: RailProof) -> Answer {
+    let rails = plan.facts(listing).into_iter().map(Rail::from);
     let classes = plan
         .site
         .classes
@@ -210,25 +220,18 @@ fn answer(listing: &RailHosts, plan: &RailPlan, scheme: &RailScheme, proof: Rail
     }
 }
 
-fn rail_of(listing: &RailHosts, plan: &RailPlan, scheme: &RailScheme, rail: usize) -> Rail {
-    let (mut adapters, mut leaves) = (BTreeSet::new(), BTreeSet::new());
-    let mut counts = [0, 0];
-    for (host, node) in listing.hosts.iter().zip(&plan.site.nodes) {
-        if let Some(adapter) = &host.adapters[rail] {
-            adapters.insert(adapter.name.clone());
-            leaves.insert(adapter.leaf.as_str());
-            counts[usize::from(plan.site.class_of(node).role == NodeRole::Server)] += 1;
+impl From<RailFacts> for Rail {
+    fn from(facts: RailFacts) -> Self {
+        Self {
+            rail: facts.rail,
+            adapters: facts.adapters,
+            net: facts.net.to_string(),
+            interface: facts.interface,
+            numa: facts.partition,
+            leaves: facts.leaves,
+            clients: facts.clients,
+            servers: facts.servers,
         }
-    }
-    Rail {
-        rail: rail + 1,
-        adapters: adapters.into_iter().collect(),
-        net: plan.net(rail).to_string(),
-        interface: plan.interface(rail),
-        numa: scheme.partitions.get(rail).copied(),
-        leaves: leaves.len(),
-        clients: counts[0],
-        servers: counts[1],
     }
 }
 
@@ -262,9 +265,9 @@ fn text(answer: &Answer) -> Result<String, std::fmt::Error> {
     for class in &answer.classes {
         writeln!(
             out,
-            "{}: {} hosts on {}",
+            "{}: {} on {}",
             class.class,
-            class.hosts,
+            counted(class.hosts, "host"),
             class.nets.join(" ")
         )?;
         for rule in &class.rules {
@@ -274,10 +277,14 @@ fn text(answer: &Answer) -> Result<String, std::fmt::Error> {
     match answer.proved {
         true => writeln!(
             out,
-            "proved: clients and servers meet, no rail is idle, no rule is without effect ({} pairs)",
-            answer.pairs
+            "proved: clients and servers meet, no rail is idle, no rule is without effect ({})",
+            counted(answer.pairs, "pair")
         )?,
-        false => writeln!(out, "not proved, {} findings:", answer.findings.len())?,
+        false => writeln!(
+            out,
+            "not proved, {}:",
+            counted(answer.findings.len(), "finding")
+        )?,
     }
     for finding in &answer.findings {
         writeln!(out, "  {finding}")?;

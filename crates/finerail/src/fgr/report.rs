@@ -1,7 +1,6 @@
 //! `finerail fgr report`: the figures and pictures of a plan as one HTML file, and each part as a file of its
 //! own.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use anyhow::Context;
 use fgr::report::{Study, html, parts};
 
 use super::input::{PlanningArgs, spinner};
+use super::output::write_parts;
 
 /// Arguments of `finerail fgr report`.
 #[derive(clap::Args)]
@@ -25,7 +25,8 @@ pub(crate) struct ReportArgs {
     /// The HTML file to write
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Write every picture as SVG and every table as CSV into this directory
+    /// Write every picture as SVG and every table as CSV into this directory. Files of others in it stay, and those of an
+    /// earlier report are replaced
     #[arg(long, value_name = "DIR")]
     parts: Option<PathBuf>,
     /// The command that the report names as its origin [default: this command]
@@ -41,19 +42,15 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let study = Study::new(&machine, plan, &options);
     bar.finish_and_clear();
     let command = args.made_by.clone().unwrap_or_else(this_command);
-    write(&args.output, &html(&machine, &study, &command))?;
     if let Some(directory) = &args.parts {
-        fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
-        for part in parts(&machine, &study) {
-            write(&directory.join(part.name), &part.content)?;
-        }
+        write_parts(directory, &parts(&machine, &study))?;
     }
+    write(&args.output, &html(&machine, &study, &command))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the command line as it was typed, without the directory of the program.
-fn this_command() -> String {
+pub(super) fn this_command() -> String {
     let arguments = std::env::args_os().skip(1);
     let words = arguments.map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = std::iter::once("finerail".to_owned())
@@ -62,6 +59,7 @@ fn this_command() -> String {
     words.join(" ")
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes a file.
+pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

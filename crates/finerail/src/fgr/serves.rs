@@ -12,6 +12,7 @@ use fgr::{Machine, clients, failed};
 use serde::Serialize;
 
 use super::input::{PlanningArgs, list_or_file};
+use super::output::counted;
 use crate::common::print_bytes;
 
 /// Arguments of `finerail fgr who-serves`.
@@ -197,13 +198,6 @@ pub(super) fn names(machine: &Machine, clients: &[usize]) -> String {
         [] => String::new(),
     });
     runs.collect::<Vec<_>>().join(",")
-}
-
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    }
 }
 
 fn print(lines: Vec<Line>, json: bool, of: &str) -> anyhow::Result<ExitCode> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use fgr::config::{ClassText, Site, Timing, nids, read_nodes, read_timing, read_udsp};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
@@ -36,6 +36,22 @@ pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
         disagreements.len(),
         shown.join("\n  ")
     )
+}
+
+/// Refuses to compare the plans of two sites.
+///
+/// # Errors
+///
+/// No node has its name and one of its NIDs in both plans.
+pub(super) fn one_site(plans: [(&Path, &Site); 2]) -> anyhow::Result<()> {
+    let [(path, site), (other_path, other)] = plans;
+    ensure!(
+        site.is_site_of(other),
+        "{} is not a plan of the site of {}: no node has its name and one of its NIDs in both",
+        other_path.display(),
+        path.display()
+    );
+    Ok(())
 }
 
 /// Returns whether a directory of `finerail fgr config` has documents of single nodes.

@@ -19,6 +19,7 @@ use lnet_config::{Config, Globals, NetConfig, RouteConfig};
 use lnet_types::{Net, Nid};
 
 use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
+use crate::rates::RateSource;
 
 pub use crate::input::read_chain;
 
@@ -27,6 +28,8 @@ pub use crate::input::read_chain;
 pub struct Chain {
     /// The name of the site.
     pub name: String,
+    /// Where the rates come from.
+    pub rates: RateSource,
     /// The groups of equal nodes, in the order of the description.
     pub groups: Vec<Group>,
 }

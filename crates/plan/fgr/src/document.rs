@@ -5,6 +5,7 @@
 //! origin: synthetic
 //! policy: strict
 //! warnings: []
+//! names: {1011: "gw1"}                # of routers, if the machine has some
 //! tables:
 //!   - clients: "0,7,64-71"
 //!     routes:
@@ -38,6 +39,13 @@ pub fn write_yaml(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::
         .map(|doubt| quoted(&doubt))
         .collect();
     writeln!(out, "warnings: [{}]", doubts.join(", "))?;
+    let names = machine.details.names.iter();
+    let names: Vec<String> = names
+        .map(|(id, name)| format!("{id}: {}", quoted(name)))
+        .collect();
+    if !names.is_empty() {
+        writeln!(out, "names: {{{}}}", names.join(", "))?;
+    }
     writeln!(out, "tables:")?;
     for (row, clients) in tables(machine, plan) {
         writeln!(out, "  - clients: \"{}\"", ranges(&clients))?;

@@ -71,6 +71,7 @@ mod presets;
 mod problem;
 pub mod rails;
 mod random;
+pub mod rates;
 pub mod report;
 mod rule;
 pub mod serves;

@@ -16,6 +16,7 @@ use std::ops::Range;
 use lnet_types::Net;
 
 use crate::problem::Problem;
+use crate::rates::RateSources;
 use crate::rule::{Axes, Window};
 use crate::topology::{Fabric, Vertex};
 
@@ -188,6 +189,8 @@ pub struct Machine {
     pub footprint: u16,
     /// Names of routers, and interfaces of nodes.
     pub details: Details,
+    /// Where the rates of links and interfaces come from.
+    pub rates: RateSources,
     /// Indices of the routers that the description marks as down.
     pub down: BTreeSet<u16>,
     /// Doubtful points of the description that do not prevent a plan.

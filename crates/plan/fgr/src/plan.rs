@@ -67,7 +67,10 @@ pub enum PlanError {
 #[non_exhaustive]
 pub enum PlanWarning {
     /// Clients are in the window of no sub-group.
-    #[error("group {group}: {clients} clients are in no window; {consequence}")]
+    #[error(
+        "group {group}: {} in no window; {consequence}",
+        match .clients { 1 => "1 client is".to_owned(), clients => format!("{clients} clients are") }
+    )]
     NoWindow {
         /// The group.
         group: String,
@@ -88,7 +91,10 @@ pub enum PlanWarning {
         tenths: u32,
     },
     /// There are fewer disjoint backups than requested.
-    #[error("{net}: {clients} clients have fewer backups than wanted")]
+    #[error(
+        "{net}: {} fewer backups than wanted",
+        match .clients { 1 => "1 client has".to_owned(), clients => format!("{clients} clients have") }
+    )]
     FewBackups {
         /// The net.
         net: String,

@@ -15,6 +15,7 @@ use lnet_types::{LndType, Net};
 use crate::input::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Place, Problem, Reason};
+use crate::rates::{Known, RateSource, RateSources};
 use crate::topology::{
     Dimension, Dragonfly, DragonflySize, Fabric, Grid, Routing, Tie, TopologyError, Vertex,
 };
@@ -35,8 +36,14 @@ const FIRST_NET: u16 = 201;
 /// GB/s of a Slingshot link in one direction.
 const SLINGSHOT: f64 = 25.0;
 
+/// Its source.
+const SLINGSHOT_SOURCE: &str = "a port of Slingshot has 200 Gbit/s (arXiv 2008.08886)";
+
 /// GB/s of a Tofu link in one direction.
 const TOFU: f64 = 6.8;
+
+/// Its source.
+const TOFU_SOURCE: &str = "a link has 6.8 GB/s (The Tofu Interconnect D, CLUSTER 2018)";
 
 /// Makes a model of the named machine; `None` if the name is not in [`PRESETS`].
 ///
@@ -67,6 +74,8 @@ struct Like {
     /// The vertex of each client, by number.
     clients: Vec<Vertex>,
     assumptions: Vec<&'static str>,
+    /// Who published the rate of a link.
+    links: &'static str,
 }
 
 fn frontier() -> Result<Like, TopologyError> {
@@ -81,6 +90,7 @@ fn frontier() -> Result<Like, TopologyError> {
             "4 links of 25 GB/s between each two groups, minimal routing",
             "160 routers on 10 nets, one router a module, evenly over the groups",
         ],
+        links: SLINGSHOT_SOURCE,
     })
 }
 
@@ -95,6 +105,7 @@ fn aurora() -> Result<Like, TopologyError> {
             "2 links of 25 GB/s between each two groups, minimal routing",
             "128 LNet routers on 8 nets are a scenario: the real storage is DAOS, without routers",
         ],
+        links: SLINGSHOT_SOURCE,
     })
 }
 
@@ -127,6 +138,7 @@ fn el_capitan() -> Result<Like, TopologyError> {
             "2 links of 25 GB/s between each two groups, minimal routing",
             "160 LNet routers on 10 nets are a scenario",
         ],
+        links: SLINGSHOT_SOURCE,
     })
 }
 
@@ -141,6 +153,7 @@ fn lumi() -> Result<Like, TopologyError> {
             "4 links of 25 GB/s between each two groups, minimal routing; CPU groups use 16 of 32 switches",
             "64 LNet routers on 8 nets are a scenario",
         ],
+        links: SLINGSHOT_SOURCE,
     })
 }
 
@@ -155,6 +168,7 @@ fn perlmutter() -> Result<Like, TopologyError> {
             "4 links of 25 GB/s between each two groups, minimal routing; CPU groups use 16 of 32 switches",
             "24 LNet routers on 4 nets are a scenario of as many gateway nodes",
         ],
+        links: SLINGSHOT_SOURCE,
     })
 }
 
@@ -197,6 +211,7 @@ fn fugaku() -> Result<Like, TopologyError> {
             "Fugaku-like: every node computes; links of 6.8 GB/s, dimension-ordered routing",
             "828 routers on one net, one of 192 nodes by number; the real number is not known",
         ],
+        links: TOFU_SOURCE,
     })
 }
 
@@ -245,6 +260,10 @@ impl Like {
             modules: modules.collect(),
             footprint: None,
             details: Details::default(),
+            rates: RateSources {
+                links: RateSource::new(Known::Published, self.links),
+                ..RateSources::default()
+            },
             warnings: warnings.collect(),
             fabric: self.fabric,
             place,

@@ -256,7 +256,11 @@ impl Problems {
     }
 }
 
-/// Cuts text from a file to the length that fits in a message.
+/// Cuts text from a file to the length that fits in a message, without characters that control a terminal.
 pub(crate) fn shown(text: &str) -> String {
-    text.chars().take(60).collect()
+    let plain = |letter: char| match letter.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => letter,
+    };
+    text.chars().take(60).map(plain).collect()
 }

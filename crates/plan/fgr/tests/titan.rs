@@ -1,5 +1,7 @@
 //! Titan's names, coordinates and NIDs, compared with the machine's own map of 19,200 nodes.
 
+mod common;
+
 use fgr::topology::titan::{NODES, NodeName, grid};
 
 #[test]
@@ -84,4 +86,23 @@ fn titan_has_9600_vertices_and_the_documented_capacities() {
     assert_eq!(capacity([3, 0, 6], 2, Plus), Some(15.0));
     assert_eq!(capacity([3, 0, 7], 2, Plus), Some(9.375));
     assert_eq!(capacity([3, 0, 0], 2, Minus), Some(9.375));
+}
+
+#[test]
+fn routers_have_the_names_of_the_map_in_plans_configurations_and_reports() {
+    let Some(machine) = common::titan_machine() else {
+        return;
+    };
+    assert_eq!(machine.router_name(17_736), "c3-1c1s4n0");
+    assert_eq!(machine.details.names.len(), machine.router_nodes());
+    let named = fgr::failed(&machine, "c3-1c1s4n0").unwrap();
+    assert_eq!(named, fgr::failed(&machine, "17736").unwrap());
+    assert_eq!(named.routers.len(), 1);
+
+    let plan = fgr::assign(&machine, fgr::Policy::STRICT, &fgr::Options::default()).unwrap();
+    let mut text = String::new();
+    fgr::write_yaml(&machine, &plan, &mut text).unwrap();
+    assert!(text.contains("17736: \"c3-1c1s4n0\""));
+    let read = fgr::read_plan("plan.yaml", &text, &machine).unwrap();
+    assert_eq!(read.rows(), plan.rows());
 }

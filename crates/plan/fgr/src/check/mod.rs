@@ -55,7 +55,10 @@ pub use rollout::{Rollout, Step, rollout};
 #[non_exhaustive]
 pub enum Finding {
     /// A class has no route to a net that has servers.
-    #[error("{class}: no route to {net}, where {servers} servers are")]
+    #[error(
+        "{class}: no route to {net}, where {}",
+        match .servers { 1 => "1 server is".to_owned(), servers => format!("{servers} servers are") }
+    )]
     NoRoute {
         /// The class.
         class: String,

@@ -12,7 +12,7 @@ use crate::config::scheme::{BackupPriority, Form, Scheme, Server, Slots, slots};
 use crate::config::slot_routers::SlotRouters;
 use crate::config::{Class, NodeRole, Site, SiteError, SiteNode};
 use crate::document::classes;
-use crate::input::is_file_name;
+use crate::input::{is_file_name, is_node_name};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::problem::shown;
@@ -404,7 +404,12 @@ fn check_names(scheme: &Scheme, site: &Site) -> Result<(), SiteError> {
     let blades = site.nodes.iter().filter_map(|node| node.blade.clone());
     let blades = blades.map(|blade| ("blade", blade));
     for (what, name) in interfaces.chain(nodes).chain(blades) {
-        if !is_file_name(&name) {
+        let is_good = if what == "node" {
+            is_node_name(&name)
+        } else {
+            is_file_name(&name)
+        };
+        if !is_good {
             let name = shown(&name);
             return Err(SiteError::BadName { what, name });
         }

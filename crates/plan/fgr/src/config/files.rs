@@ -28,7 +28,7 @@ use crate::config::scheme::Server;
 use crate::config::siblings::Siblings;
 use crate::config::text::yaml;
 use crate::config::{Class, ModprobeRefusal, NodeRole, Site, SiteNode};
-use crate::input::{Layout, fits, hosts, is_file_name, read_rows};
+use crate::input::{Layout, NODE_NAME, fits, hosts, is_file_name, is_node_name, read_rows};
 use crate::problem::{InputError, Problems, Reason, shown};
 
 /// The header of `nodes.csv`.
@@ -261,16 +261,21 @@ fn node_line(problems: &mut Problems, line: u32, fields: [&str; 5]) -> Vec<NodeL
             None
         }
     };
-    for (key, text, is_good) in [
+    for (key, text, is_good, wanted) in [
         (
             "node",
             list,
-            is_list && names.iter().all(|name| is_file_name(name)),
+            is_list && names.iter().all(|name| is_node_name(name)),
+            NODE_NAME,
         ),
-        ("class", class, is_file_name(class)),
+        (
+            "class",
+            class,
+            is_file_name(class),
+            "a name of letters, digits, '-', '_' and '.'",
+        ),
     ] {
         if !is_good {
-            let wanted = "a name of letters, digits, '-', '_' and '.'";
             problems.value(line, key, text, wanted);
             return Vec::new();
         }
@@ -312,9 +317,8 @@ pub fn read_servers(file: &str, text: &str) -> Result<Vec<Server>, InputError> {
             let &[name, nid] = fields else {
                 return;
             };
-            if !is_file_name(name) {
-                let wanted = "a name of letters, digits, '-', '_' and '.'";
-                problems.value(line, "name", name, wanted);
+            if !is_node_name(name) {
+                problems.value(line, "name", name, NODE_NAME);
             }
             let nids = nid_list(problems, line, nid).unwrap_or_default();
             for &nid in &nids {

@@ -11,7 +11,7 @@ use lnet_types::{Net, Nid};
 
 use crate::config::files::NodeLine;
 use crate::config::nids::address;
-use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
+use crate::config::{Class, Nids, NodeRole, Site, SiteNode, Timing};
 use crate::problem::{InputError, Problems, shown};
 
 /// The contents of the files of a class.
@@ -92,6 +92,21 @@ impl Site {
             });
         }
         site
+    }
+
+    /// Returns whether both are plans of one site: a node has its name and one of its NIDs in both. A plan without
+    /// nodes is one of every site.
+    #[must_use]
+    pub fn is_site_of(&self, other: &Self) -> bool {
+        if self.nodes.is_empty() || other.nodes.is_empty() {
+            return true;
+        }
+        let nodes = self.nodes.iter();
+        let nids: BTreeMap<&str, &Nids> = nodes.map(|node| (&*node.name, &node.nids)).collect();
+        other.nodes.iter().any(|node| {
+            let known = nids.get(&*node.name);
+            known.is_some_and(|known| known.iter().any(|nid| node.nids.iter().any(|of| of == nid)))
+        })
     }
 
     /// Returns the nodes that have one of these NIDs, by NID.

@@ -14,6 +14,7 @@ use crate::import::infiniband::listed;
 use crate::import::{Assumed, Shape, ShapeFabric, ShapeNode};
 use crate::input::fits;
 use crate::problem::{InputError, Problems, Reason};
+use crate::rates::{Known, RateSource};
 
 const LAYOUT: &str = "NID hex-NID NAME TYPE STATUS MODE";
 
@@ -186,6 +187,10 @@ fn shape(mut nodes: Vec<Node>, assumed: Assumed) -> Shape {
             local: LINKS.0,
             global: LINKS.1,
         },
+        rates: RateSource::new(
+            Known::Published,
+            "links of Aries in Los Alamos' performance models of XC machines",
+        ),
         assumptions: vec![
             "two neighbouring cabinets of a row are a group of 96 Aries switches".to_owned(),
             format!(

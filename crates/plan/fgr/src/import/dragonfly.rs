@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 
 use crate::import::{Assumed, Shape, ShapeFabric, ShapeNode};
-use crate::input::Table;
+use crate::input::{NODE_NAME, Table, is_node_name};
 use crate::problem::{InputError, Problems, Reason};
+use crate::rates::{Known, RateSource};
 
 /// Most nodes that a warning names.
 const NAMED: usize = 5;
@@ -75,6 +76,9 @@ impl<'t> Reading<'t> {
         if node.is_empty() || switch.is_empty() {
             return problems.add(line, Reason::Missing("a node or its switch".to_owned()));
         }
+        if !is_node_name(node) {
+            return problems.value(line, "node", node, NODE_NAME);
+        }
         // There are no more groups or switches than lines.
         let next = self.in_group.len() as u32;
         let group = *self.groups.entry(group).or_insert(next);
@@ -137,6 +141,7 @@ pub fn dragonfly(file: &str, text: &str, assumed: Assumed) -> Result<Shape, Inpu
             global: assumed.capacity,
         },
         nodes: ShapeNode::numbered(nodes),
+        rates: RateSource::new(Known::Assumed, "--capacity: the list does not say them"),
         assumptions: assumptions(assumed, ports),
         warnings,
         skipped: Vec::new(),

@@ -23,6 +23,7 @@ use std::fmt::{self, Write};
 
 pub use cray::node_table;
 pub use dragonfly::dragonfly;
+pub(crate) use infiniband::WIDTH_AND_SPEED;
 pub use infiniband::{RailAdapter, RailHost, RailHosts, infiniband, rail_hosts};
 pub use nics::{NicLine, read_nics};
 pub use routers::{RouterLine, read_routers};
@@ -31,6 +32,7 @@ pub use slurm::slurm;
 use crate::document::quoted;
 use crate::machine::Nic;
 use crate::problem::{InputError, Place, Problem, Reason};
+use crate::rates::{Known, RateSource};
 
 /// Assumptions for what a source does not say.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,6 +50,8 @@ pub struct Shape {
     pub fabric: ShapeFabric,
     /// The nodes. Each name and each number occurs once.
     pub nodes: Vec<ShapeNode>,
+    /// Where the rates of links come from.
+    pub rates: RateSource,
     /// The assumptions that were made.
     pub assumptions: Vec<String>,
     /// What is doubtful in the source.
@@ -148,6 +152,12 @@ impl Shape {
         }
         writeln!(out, "machine: {}\norigin: assumed\nfabric:", quoted(name))?;
         self.fabric.write(out)?;
+        let links = quoted(&self.rates.to_string());
+        writeln!(out, "rates:\n  links: {links}")?;
+        if self.nodes.iter().any(|node| !node.nics.is_empty()) {
+            let nics = RateSource::new(Known::Assumed, "the table of interfaces names no source");
+            writeln!(out, "  nics: {}", quoted(&nics.to_string()))?;
+        }
         writeln!(out, "clients:\n  list:")?;
         let routing: BTreeSet<&str> = routers.iter().map(|line| line.node.as_str()).collect();
         let clients = self

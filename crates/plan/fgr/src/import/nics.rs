@@ -7,6 +7,7 @@ use crate::import::Shape;
 use crate::input::{Table, net};
 use crate::machine::Nic;
 use crate::problem::{InputError, Place, Problem, Problems, Reason, shown};
+use crate::rates::{RATE, is_rate};
 
 /// A line of the table: one interface of one node.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,12 +42,9 @@ pub fn read_nics(file: &str, text: &str) -> Result<Vec<NicLine>, InputError> {
         let on = given(on)
             .then(|| net(&mut problems, *line, "net", on))
             .flatten();
-        let number = rate
-            .parse()
-            .ok()
-            .filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+        let number = rate.parse().ok().filter(|rate: &f64| is_rate(*rate));
         if number.is_none() && given(rate) {
-            problems.value(*line, "rate", rate, "a number of GB/s above 0");
+            problems.value(*line, "rate", rate, RATE);
         }
         let place = address.parse().ok();
         if place.is_none() && given(address) {

@@ -7,7 +7,7 @@ use lnet_types::Net;
 
 use crate::document::quoted;
 use crate::import::{Shape, ShapeNode, nics};
-use crate::input::{Table, net};
+use crate::input::{Table, is_file_name, net};
 use crate::problem::{InputError, Place, Problem, Problems, Reason};
 
 /// A line of the table: one net of one router node.
@@ -50,6 +50,10 @@ pub fn read_routers(file: &str, text: &str) -> Result<Vec<RouterLine>, InputErro
                 *line,
                 Reason::Missing("a group, a blade or a node".to_owned()),
             );
+        }
+        if !blade.is_empty() && !is_file_name(blade) {
+            let wanted = "a name of letters, digits, '-', '_' and '.'";
+            problems.value(*line, "blade", blade, wanted);
         }
         let net = net(&mut problems, *line, "net", word);
         if let (Some(sub_group), Some(net)) = (number, net) {

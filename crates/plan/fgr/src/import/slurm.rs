@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 
 use crate::import::levels::{MAX_LEVELS, Switches};
 use crate::import::{Assumed, Shape, ShapeNode, rejection, slurm_yaml};
-use crate::input::{fits, hosts};
+use crate::input::{NODE_NAME, fits, hosts, is_node_name};
 use crate::problem::{InputError, Problems, Reason, shown};
+use crate::rates::{Known, RateSource};
 
 /// Most nodes of a file: more than those of any machine of 2025.
 const MAX_NODES: usize = 1 << 21;
@@ -154,7 +155,14 @@ impl Reader {
             return None;
         }
         match hosts(value) {
-            Ok(found) if !found.is_empty() => Some(found),
+            Ok(found) if !found.is_empty() => {
+                let is_of_nodes = key.eq_ignore_ascii_case("nodes");
+                let bad = found.iter().find(|name| is_of_nodes && !is_node_name(name));
+                if let Some(name) = bad {
+                    problems.value(line, key, name, NODE_NAME);
+                }
+                Some(found)
+            }
             Ok(_) => {
                 problems.add(line, Reason::Missing(format!("a name of {key}")));
                 None
@@ -212,6 +220,7 @@ impl Reader {
         Ok(Shape {
             fabric: placed.fabric,
             nodes: ShapeNode::numbered(names.into_iter().zip(places)),
+            rates: RateSource::new(Known::Assumed, "--capacity: Slurm does not say them"),
             assumptions,
             warnings: Vec::new(),
             skipped: self.skipped.clone(),

@@ -2,6 +2,7 @@
 //!
 //! ```yaml
 //! site: laboratory
+//! rates: "assumed: 100 Gbit/s"      # optional: where rates come from: published, measured or assumed, and the source
 //! groups:
 //!   - nodes: cn[1-3]                # a host list
 //!     role: client                  # client, router or server
@@ -27,10 +28,11 @@ use lnet_types::{Net, Nid};
 
 use crate::chain::{Chain, Group, Side};
 use crate::config::NodeRole;
-use crate::input::fields::{Fields, items, parse, text};
+use crate::input::fields::{Fields, items, parse, rate_source, text};
 use crate::input::yaml::{self, Node, Value};
-use crate::input::{fits, hosts, is_file_name};
+use crate::input::{NODE_NAME, fits, hosts, is_file_name, is_node_name};
 use crate::problem::{InputError, Problems, Reason};
+use crate::rates::{RATE, RateSource, is_rate};
 
 /// Most nodes of a site.
 const MAX_NODES: usize = 1 << 22;
@@ -45,6 +47,7 @@ pub fn read_chain(file: &str, source: &str) -> Result<Chain, InputError> {
     let mut problems = Problems::new(file);
     let mut chain = Chain {
         name: String::new(),
+        rates: RateSource::unnamed(),
         groups: Vec::new(),
     };
     if !fits(&mut problems, source) {
@@ -62,6 +65,10 @@ fn site(root: &Node<'_>, chain: &mut Chain, problems: &mut Problems) {
     let name = fields.required("site", problems);
     let name = name.and_then(|node| text(node, "site", problems));
     chain.name = name.unwrap_or_default().to_owned();
+    let rates = fields.optional("rates");
+    chain.rates = rates.map_or_else(RateSource::unnamed, |node| {
+        rate_source(node, "rates", problems)
+    });
     let (mut names, mut nids) = (BTreeSet::new(), BTreeSet::new());
     let groups = fields.required("groups", problems);
     for node in groups.map_or(&[][..], |node| items(node, "groups", problems)) {
@@ -127,13 +134,10 @@ fn group(node: &Node<'_>, problems: &mut Problems) -> Option<Group> {
     fields.report_rest(problems);
     let (line, list) = list?;
     let nodes = hosts(&list).unwrap_or_default();
-    if nodes.is_empty() || !nodes.iter().all(|name| is_file_name(name)) {
-        problems.value(
-            line,
-            "nodes",
-            &list,
-            "a host list of names of letters, digits, '-', '_' and '.'",
-        );
+    if nodes.is_empty() || !nodes.iter().all(|name| is_node_name(name)) {
+        let bad = nodes.iter().find(|name| !is_node_name(name));
+        let wanted = bad.map_or("a host list", |_| NODE_NAME);
+        problems.value(line, "nodes", bad.unwrap_or(&list), wanted);
     }
     let (role, sides): (NodeRole, Vec<Side>) = (role?, sides.into_iter().collect::<Option<_>>()?);
     let nets: BTreeSet<Net> = sides.iter().map(|side| side.net.net).collect();
@@ -169,11 +173,10 @@ fn side(node: &Node<'_>, problems: &mut Problems) -> Option<Side> {
     let rate = fields.required("rate", problems);
     let rate = rate.and_then(|node| {
         let rate: f64 = parse(node, "rate", "GB/s", problems)?;
-        let is_rate = rate.is_finite() && rate > 0.0;
-        if !is_rate {
-            problems.value(node.line, "rate", &rate.to_string(), "GB/s above 0");
+        if !is_rate(rate) {
+            problems.value(node.line, "rate", &rate.to_string(), RATE);
         }
-        is_rate.then_some(rate)
+        is_rate(rate).then_some(rate)
     });
     let tunables = tunables(&mut fields, problems);
     fields.report_rest(problems);

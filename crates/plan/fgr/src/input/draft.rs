@@ -5,8 +5,10 @@ use std::net::Ipv4Addr;
 
 use lnet_types::Net;
 
+use crate::input::{NODE_NAME, is_file_name, is_node_name};
 use crate::machine::{Client, Details, Group, Machine, Module, NetEntry, Origin, Role, Router};
 use crate::problem::{InputError, Place, Problem, Reason, shown};
+use crate::rates::RateSources;
 use crate::rule::Axes;
 use crate::topology::{Fabric, Vertex};
 
@@ -71,6 +73,8 @@ pub struct Draft {
     pub footprint: Option<u16>,
     /// Names of routers, and interfaces of nodes.
     pub details: Details,
+    /// Where rates come from.
+    pub rates: RateSources,
     /// The place that problems of the whole description name.
     pub place: Place,
     /// Doubtful points that readers found.
@@ -94,6 +98,7 @@ impl Draft {
             .sort_by_key(|m| (order.get(&m.group).copied(), m.sub_group, m.index));
         check.modules(&self);
         check.nets(&self);
+        check.names(&self);
         check.details(&self);
         check.problems.sort();
         if !check.problems.is_empty() {
@@ -212,6 +217,30 @@ impl Check {
         }
     }
 
+    /// Checks that configurations can hold each name.
+    fn names(&mut self, draft: &Draft) {
+        let mut check = |place: &Place, key: &str, name: &str, is_good: bool, wanted: &str| {
+            if !is_good {
+                let (key, found, wanted) = (key.to_owned(), shown(name), wanted.to_owned());
+                self.add(place, Reason::Value { key, found, wanted });
+            }
+        };
+        for ClientDraft { client, place } in &draft.clients {
+            if let Some(name) = &client.name {
+                check(place, "name", name, is_node_name(name), NODE_NAME);
+            }
+        }
+        for module in &draft.modules {
+            let (blade, place) = (&module.blade, &module.place);
+            let wanted = "a name of letters, digits, '-', '_' and '.'";
+            check(place, "blade", blade, is_file_name(blade), wanted);
+            let ids: BTreeSet<u32> = module.nodes.iter().map(|node| node.id).collect();
+            for name in ids.iter().filter_map(|id| draft.details.names.get(id)) {
+                check(place, "name", name, is_node_name(name), NODE_NAME);
+            }
+        }
+    }
+
     /// Checks that no name and no address belongs to two nodes.
     fn details(&mut self, draft: &Draft) {
         let places: BTreeMap<u32, &Place> = draft
@@ -318,6 +347,7 @@ fn assemble(draft: Draft, order: &BTreeMap<String, u16>) -> Machine {
         nets: nets.iter().map(|&net| entry(net)).collect(),
         footprint: draft.footprint.unwrap_or(1),
         details: draft.details,
+        rates: draft.rates,
         down: BTreeSet::new(),
         warnings: draft.warnings,
     };

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::input::yaml::{Node, Value};
 use crate::problem::{Problems, Reason, shown};
+use crate::rates::RateSource;
 
 /// A mapping from which a reader takes keys one by one.
 pub(crate) struct Fields<'n, 'a> {
@@ -113,6 +114,23 @@ pub(crate) fn items<'n, 'a>(
             &[]
         }
     }
+}
+
+/// Reads where rates come from. Reports a text without a source.
+pub(crate) fn rate_source(
+    node: &Node<'_>,
+    key: &'static str,
+    problems: &mut Problems,
+) -> RateSource {
+    let source = text(node, key, problems).and_then(|text| {
+        let source = RateSource::parse(text);
+        if source.is_none() {
+            let wanted = "published, measured or assumed, a colon and the source, all in quotes";
+            problems.value(node.line, key, text, wanted);
+        }
+        source
+    });
+    source.unwrap_or_else(RateSource::unnamed)
 }
 
 /// Returns the text of a scalar. Reports any other node.

@@ -19,6 +19,8 @@
 //!                                 # optional: nics: [{interface: hsn0, address: 10.1.0.7, rate: 25}]
 //! footprint: 2                    # planes of the windowed dimension that a module takes (default: by its nodes)
 //!                                 # or, for a router of several nets, nodes: [{id: 1001, nets: [o2ib201, o2ib202]}]
+//! rates:                          # where rates come from: published, measured or assumed, and the source
+//!   {links: "published: data sheet", nics: "measured: lst"}
 //! down: [a1, 1042]                # nodes, blades, cabinets, nets that do not work now (see names.rs)
 //! groups:
 //!   - name: A
@@ -36,13 +38,14 @@
 use lnet_types::Net;
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
-use crate::input::fields::{Fields, items, parse, parse_all, text};
+use crate::input::fields::{Fields, items, parse, parse_all, rate_source, text};
 use crate::input::fits;
 use crate::input::tables::net;
 use crate::input::yaml::{self, Node, Value};
 use crate::machine::{Client, Details, Machine, Nic, Origin, Role};
 use crate::names::failed;
 use crate::problem::{InputError, Problems, Reason};
+use crate::rates::{RATE, RateSource, RateSources, is_rate};
 use crate::topology::{
     Dimension, Dragonfly, DragonflySize, Fabric, FatTree, Grid, Level, Routing, Tie, Vertex,
 };
@@ -104,6 +107,8 @@ fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems
     let fabric = fabric_node.and_then(|node| fabric(node, problems));
     let clients = fields.required("clients", problems);
     let groups = fields.required("groups", problems);
+    let rates = fields.optional("rates");
+    let rates = rates.map(|node| rate_sources(node, problems));
     let footprint = fields.optional("footprint");
     let footprint = footprint.and_then(|n| parse(n, "footprint", "a number of planes", problems));
     for item in fields
@@ -128,6 +133,7 @@ fn draft(root: &Node<'_>, down: &mut Vec<(u32, String)>, problems: &mut Problems
         modules,
         footprint,
         details,
+        rates: rates.unwrap_or_default(),
         place: problems.place(1),
         warnings: Vec::new(),
     })
@@ -578,14 +584,20 @@ fn read_nics(node: &Node<'_>, nets: &[Net], problems: &mut Problems) -> Vec<Nic>
 
 fn rate(node: &Node<'_>, problems: &mut Problems) -> Option<f64> {
     let rate: f64 = parse(node, "rate", "GB/s", problems)?;
-    if !(rate.is_finite() && rate > 0.0) {
-        problems.value(
-            node.line,
-            "rate",
-            &rate.to_string(),
-            "a number of GB/s above 0",
-        );
-        return None;
+    if !is_rate(rate) {
+        problems.value(node.line, "rate", &rate.to_string(), RATE);
     }
-    Some(rate)
+    Some(rate).filter(|rate| is_rate(*rate))
+}
+
+/// Reads where rates come from.
+fn rate_sources(node: &Node<'_>, problems: &mut Problems) -> RateSources {
+    let mut fields = Fields::of(node, "rates", problems);
+    let mut source = |key: &'static str| {
+        let node = fields.optional(key);
+        node.map_or_else(RateSource::unnamed, |node| rate_source(node, key, problems))
+    };
+    let (links, nics) = (source("links"), source("nics"));
+    fields.report_rest(problems);
+    RateSources { links, nics }
 }

@@ -47,6 +47,32 @@ pub(crate) fn is_file_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('.') && text.bytes().all(is_plain)
 }
 
+/// Most bytes of a node's name: those of a Linux host name.
+const MAX_NAME_BYTES: usize = 64;
+
+/// What [`is_node_name`] accepts, for messages.
+pub(crate) const NODE_NAME: &str = "a name of a node: at most 64 letters, digits, '-', '_' and '.', first a letter or a \
+                                    digit, and no number or other value of YAML";
+
+/// Returns whether configurations can hold a node of this name: in the names of their files, in tables and in YAML.
+pub(crate) fn is_node_name(text: &str) -> bool {
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let is_short = text.len() <= MAX_NAME_BYTES;
+    is_short && starts_well && is_file_name(text) && !is_yaml_value(text)
+}
+
+/// Returns whether YAML takes this text for a number, a date, a truth value or nothing.
+fn is_yaml_value(text: &str) -> bool {
+    const WORDS: [&str; 7] = ["null", "true", "false", "yes", "no", "on", "off"];
+    let lower = text.to_ascii_lowercase();
+    let hexadecimal = lower.strip_prefix("0x").or(lower.strip_prefix("0o"));
+    let is_number = lower.starts_with(|c: char| c.is_ascii_digit()) && lower.parse::<f64>().is_ok();
+    let has_letter = lower.contains(|c: char| c.is_ascii_alphabetic());
+    let is_hexadecimal =
+        hexadecimal.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    WORDS.contains(&&*lower) || is_number || !has_letter || is_hexadecimal
+}
+
 /// Returns whether the text is small enough to be read. Reports a text that is too large.
 pub(crate) fn fits(problems: &mut Problems, text: &str) -> bool {
     let fits = text.len() <= MAX_INPUT_BYTES;

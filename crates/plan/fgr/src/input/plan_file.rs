@@ -74,6 +74,7 @@ impl<'a> Reader<'a> {
         let line = fields.line;
         let _origin = fields.optional("origin");
         let _doubts = fields.optional("warnings");
+        let _names = fields.optional("names");
         let policy = fields.required("policy", self.problems);
         let policy = policy.and_then(|node| self.policy(node));
         let tables = fields.required("tables", self.problems);

@@ -14,6 +14,7 @@ use lnet_types::{LndType, Net};
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Problems, Reason};
+use crate::rates::{Known, RateSource, RateSources};
 use crate::topology::{Fabric, Grid, Tie, Vertex};
 
 /// Number of planes that a sub-group serves.
@@ -85,6 +86,10 @@ pub fn synthetic(name: &str, grid: Grid, tie: Tie, size: Synthetic) -> Result<Ma
         modules,
         footprint: None,
         details: Details::default(),
+        rates: RateSources {
+            links: RateSource::new(Known::Assumed, "made up with the machine"),
+            ..RateSources::default()
+        },
         place,
         warnings: Vec::new(),
     }

@@ -18,6 +18,7 @@ use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::input::fits;
 use crate::machine::{Client, Details, Machine, Origin, Role};
 use crate::problem::{InputError, Problem, Problems, Reason, shown};
+use crate::rates::{Known, RateSource, RateSources};
 use crate::topology::titan::{NODES, NodeName};
 use crate::topology::{Fabric, Grid, Tie, Vertex};
 
@@ -367,13 +368,33 @@ pub fn titan(
         origin: Origin::Published,
         fabric: Fabric::Grid(grid, tie),
         clients,
-        modules,
         footprint: None,
-        details: Details::default(),
+        details: router_names(map, &modules),
+        rates: gemini(),
+        modules,
         place,
         warnings: warnings.found,
     }
     .check()
+}
+
+/// The names of the routers.
+fn router_names(map: &[MapNode], modules: &[ModuleDraft]) -> Details {
+    let nodes = modules.iter().flat_map(|module| &module.nodes);
+    let routers: BTreeSet<u32> = nodes.map(|node| node.id).collect();
+    let nodes = map.iter().filter(|node| routers.contains(&node.id));
+    Details {
+        names: nodes.map(|node| (node.id, node.name.into())).collect(),
+        ..Details::default()
+    }
+}
+
+fn gemini() -> RateSources {
+    let source = "lanes of Gemini by medium, 6.25, 5 and 3.125 Gbit/s each; which steps along z are cables is assumed";
+    RateSources {
+        links: RateSource::new(Known::Published, source),
+        ..RateSources::default()
+    }
 }
 
 fn client(

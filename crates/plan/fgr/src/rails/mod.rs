@@ -104,6 +104,27 @@ pub(crate) struct Kind {
     pub(crate) rails: Vec<usize>,
 }
 
+/// What is to know of a rail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailFacts {
+    /// The number of the rail, from 1.
+    pub rail: usize,
+    /// The different names of its adapters.
+    pub adapters: Vec<String>,
+    /// Its net.
+    pub net: Net,
+    /// Its interface.
+    pub interface: String,
+    /// The CPU partition (NUMA node) beside its adapters, if the scheme names it.
+    pub partition: Option<u32>,
+    /// Number of its leaf switches.
+    pub leaves: usize,
+    /// Number of clients with an adapter on it.
+    pub clients: usize,
+    /// Number of servers with an adapter on it.
+    pub servers: usize,
+}
+
 /// Configured rails.
 #[derive(Clone, Debug)]
 pub struct RailPlan {
@@ -183,6 +204,40 @@ impl RailPlan {
     #[must_use]
     pub const fn rails(&self) -> usize {
         self.rails
+    }
+
+    /// Returns what is to know of each rail. `hosts` are those of the plan.
+    #[must_use]
+    pub fn facts(&self, hosts: &RailHosts) -> Vec<RailFacts> {
+        (0..self.rails)
+            .map(|rail| self.facts_of(hosts, rail))
+            .collect()
+    }
+
+    fn facts_of(&self, hosts: &RailHosts, rail: usize) -> RailFacts {
+        let (mut adapters, mut leaves) = (BTreeSet::new(), BTreeSet::new());
+        let (mut clients, mut servers) = (0, 0);
+        for (host, node) in hosts.hosts.iter().zip(&self.site.nodes) {
+            let Some(adapter) = &host.adapters[rail] else {
+                continue;
+            };
+            adapters.insert(adapter.name.clone());
+            leaves.insert(adapter.leaf.as_str());
+            match self.site.class_of(node).role {
+                NodeRole::Server => servers += 1,
+                _ => clients += 1,
+            }
+        }
+        RailFacts {
+            rail: rail + 1,
+            adapters: adapters.into_iter().collect(),
+            net: self.net(rail),
+            interface: self.interface(rail),
+            partition: self.scheme.partitions.get(rail).copied(),
+            leaves: leaves.len(),
+            clients,
+            servers,
+        }
     }
 
     /// The net of a rail, from 0.

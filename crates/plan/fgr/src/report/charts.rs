@@ -300,7 +300,8 @@ fn binned(values: &[f64]) -> Vec<(String, f64)> {
     labels.zip(counts).collect()
 }
 
-fn histogram(name: &str, title: &str, unit: &str, bars: &[(String, f64)]) -> Picture {
+/// Draws bars with their labels, as many as have room.
+pub(super) fn histogram(name: &str, title: &str, unit: &str, bars: &[(String, f64)]) -> Picture {
     let mut picture = Picture::new(name, title.to_owned(), WIDTH, HEIGHT);
     let most = bars.iter().map(|bar| bar.1).fold(1.0, f64::max);
     let width = (WIDTH - LEFT - 6.0) / bars.len().max(1) as f64;

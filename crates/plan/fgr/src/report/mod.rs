@@ -13,13 +13,17 @@ mod charts;
 mod layout;
 mod page;
 mod pictures;
+mod rails;
+mod rates;
 mod study;
 mod svg;
 mod tables;
 
 pub use study::{Comparison, Study};
 
+use crate::import::RailHosts;
 use crate::machine::Machine;
+use crate::rails::{RailPlan, RailProof};
 
 /// A file of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +39,12 @@ pub struct Part {
 #[must_use]
 pub fn html(machine: &Machine, study: &Study, command: &str) -> String {
     page::page(machine, study, command)
+}
+
+/// Returns the report of the rails of a fabric as one HTML file.
+#[must_use]
+pub fn rails_html(hosts: &RailHosts, plan: &RailPlan, proof: &RailProof, command: &str) -> String {
+    rails::page(hosts, plan, proof, command)
 }
 
 /// Returns every picture as SVG and every table as CSV.

@@ -11,10 +11,10 @@ use crate::metrics::data_modules;
 use crate::report::pictures::{self, PANELS_MAX, group_colour, module_count};
 use crate::report::study::{Comparison, Study};
 use crate::report::svg::{Picture, STYLE};
-use crate::report::{charts, tables};
+use crate::report::{charts, rates, tables};
 use crate::serves::Area;
 
-const PAGE: &str = include_str!("page.css");
+pub(super) const PAGE: &str = include_str!("page.css");
 
 /// Most rows of tables that are also complete files.
 const FAILURES: usize = 12;
@@ -46,6 +46,7 @@ pub(super) fn page(machine: &Machine, study: &Study, command: &str) -> String {
                     (links(machine, study))
                     (distances(study))
                     (failures(machine, study))
+                    (rates::section(machine, study))
                     (terms())
                 }
             }
@@ -93,7 +94,7 @@ fn head(machine: &Machine, study: &Study, command: &str) -> Markup {
                 @for (id, name) in [("policies", "Policies"), ("positions", "Router positions"),
                     ("primaries", "Who serves whom"), ("links", "Hottest links"),
                     ("distances", "Distances and loads"),
-                    ("failures", "Failures"), ("terms", "Terms")] {
+                    ("failures", "Failures"), ("rates", "Rates"), ("terms", "Terms")] {
                     a href={ "#" (id) } { (name) }
                 }
             }
@@ -516,7 +517,7 @@ fn terms() -> Markup {
 }
 
 /// Formats an integer with commas: `18,688`.
-fn count(number: usize) -> String {
+pub(super) fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -12,6 +12,7 @@ use crate::metrics::{
 };
 use crate::plan::{Plan, PlanWarning};
 use crate::policy::{Cut, Metric, Options, Policy, TieRule};
+use crate::rates::{RouterRate, router_rates};
 use crate::serves::{Area, areas};
 use crate::topology::Fabric;
 
@@ -69,6 +70,8 @@ pub struct Study {
     pub(super) successors: Vec<Successor>,
     /// The areas of the machine, each with the primaries of its clients.
     pub(super) areas: Vec<Area>,
+    /// Routers that the plan gives more than they forward.
+    pub(super) router_rates: Vec<RouterRate>,
 }
 
 impl Study {
@@ -94,6 +97,7 @@ impl Study {
             random: random_losses(machine, &plan, Unit::Module, &RANDOM_COUNTS, TRIALS, SEED),
             successors: successors(machine, &plan),
             areas: areas(machine, &plan),
+            router_rates: router_rates(machine, &plan),
             comparisons,
             job_size,
             evaluation,

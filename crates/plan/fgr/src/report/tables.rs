@@ -20,6 +20,7 @@ pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {
         hops(study),
         links(machine, study),
         who_serves(machine, study),
+        rates(machine),
     ]
 }
 
@@ -87,12 +88,15 @@ fn policies(study: &Study) -> Part {
 
 fn routers(machine: &Machine, study: &Study) -> Part {
     let layout = Layout::of(&machine.fabric);
-    let mut csv = Csv::new("group,subgroup,index,blade,cabinet,node,net,column,row,depth,clients");
+    let mut csv = Csv::new(
+        "group,subgroup,index,blade,cabinet,node,net,column,row,depth,clients,name,forwards_gb_s",
+    );
     for (router, clients) in machine.routers.iter().zip(&study.clients) {
         let module = &machine.modules[usize::from(router.module)];
         let cell = layout.cell(router.vertex);
+        let rate = machine.details.forwarding_rate(router.id);
         csv.line(format_args!(
-            "{},{},{},{},{},{},{},{},{},{},{clients:.0}",
+            "{},{},{},{},{},{},{},{},{},{},{clients:.0},{},{}",
             field(&machine.groups[usize::from(module.group)].name),
             module.sub_group + 1,
             module.index + 1,
@@ -102,10 +106,26 @@ fn routers(machine: &Machine, study: &Study) -> Part {
             machine.nets[usize::from(router.net)].net,
             cell.column,
             cell.row,
-            cell.depth
+            cell.depth,
+            field(&machine.router_name(router.id)),
+            rate.map(|rate| rate.to_string()).unwrap_or_default()
         ));
     }
     csv.part("routers")
+}
+
+fn rates(machine: &Machine) -> Part {
+    let mut csv = Csv::new("rates_of,gb_s,known,source");
+    for rates in super::rates::all(machine) {
+        csv.line(format_args!(
+            "{},{},{},{}",
+            rates.what,
+            field(&rates.values),
+            rates.source.known.name(),
+            field(&rates.source.source)
+        ));
+    }
+    csv.part("rates")
 }
 
 fn regions(study: &Study) -> Part {
@@ -131,7 +151,7 @@ fn failures(machine: &Machine, study: &Study) -> Part {
             "{},{},{},{:.3},{},{}",
             field(dead_name(machine, &failure.dead)),
             failure.unreachable,
-            machine.routers[usize::from(failure.worst_router)].id,
+            field(&machine.router_name(machine.routers[usize::from(failure.worst_router)].id)),
             failure.worst_load,
             optional(failure.write_max),
             optional(failure.read_max)
@@ -239,7 +259,7 @@ fn who_serves(machine: &Machine, study: &Study) -> Part {
                 field(&area.name),
                 area.clients,
                 machine.nets[usize::from(router.net)].net,
-                router.id,
+                field(&machine.router_name(router.id)),
                 field(&machine.modules[usize::from(router.module)].blade),
                 serving.clients
             ));

@@ -32,8 +32,8 @@ pub enum TopologyError {
         /// Positions of the dimension.
         size: u16,
     },
-    /// A capacity is not a positive, finite number.
-    #[error("the capacity {0} is not a positive number of GB/s")]
+    /// A capacity is not in the range of rates.
+    #[error("the capacity {0} is not {RATE}", RATE = crate::rates::RATE)]
     Capacity(f64),
     /// There are several groups, but no links between them.
     #[error("{0} groups without links between them: links_per_pair must be at least 1")]

@@ -14,6 +14,7 @@
 
 use smallvec::SmallVec;
 
+use crate::rates::is_rate;
 use crate::topology::{Link, MAX_COST, MAX_LINKS, MAX_SIZE, MAX_VERTICES, TopologyError, Vertex};
 
 /// Position of a vertex in each dimension.
@@ -378,9 +379,9 @@ pub(crate) fn check_costs(costs: &[u32]) -> Result<(), TopologyError> {
     }
 }
 
-/// Rejects a capacity that is not a positive number of GB/s.
+/// Rejects a capacity that is no rate.
 pub(crate) fn check_capacities(capacities: &[f64]) -> Result<(), TopologyError> {
-    match capacities.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
+    match capacities.iter().find(|c| !is_rate(**c)) {
         Some(&bad) => Err(TopologyError::Capacity(bad)),
         None => Ok(()),
     }

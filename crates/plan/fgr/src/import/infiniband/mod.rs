@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::import::levels::{MAX_LEVELS, Switches};
 use crate::import::{Assumed, Shape, ShapeFabric, ShapeNode, rejection};
 use crate::problem::{InputError, Reason};
+use crate::rates::{Known, RateSource};
 use endpoints::{Endpoint, Endpoints, Notes};
 use listing::{ItemKind, Listing};
 
@@ -49,6 +50,10 @@ pub fn infiniband(
     let (chosen, notes) = on_rail(&endpoints, rail).map_err(rejected)?;
     shape(&listing, &endpoints, &chosen, notes, assumed).map_err(rejected)
 }
+
+/// The source of the rates of links in a listing.
+pub(crate) const WIDTH_AND_SPEED: &str =
+    "the data rate of InfiniBand for the width and speed of each link that ibnetdiscover shows";
 
 /// A host of a fabric with several rails.
 #[derive(Clone, Debug, PartialEq)]
@@ -242,6 +247,7 @@ fn shape(
     Ok(Shape {
         fabric,
         nodes: nodes.collect(),
+        rates: RateSource::new(Known::Published, WIDTH_AND_SPEED),
         assumptions: notes.assumptions,
         warnings: notes.warnings,
         skipped: notes.skipped,

@@ -41,7 +41,7 @@ pub(super) fn host(description: &str) -> Result<(String, String), Unnamed> {
         .trim_matches(|c| c == ';' || c == '\'');
     match host.to_ascii_lowercase().as_str() {
         "" | "localhost" | "localhost.localdomain" | "(none)" => Err(Unnamed::NoHostName),
-        _ => Ok((shown(host), shown(&words.collect::<Vec<_>>().join(" ")))),
+        _ => Ok((host.to_owned(), shown(&words.collect::<Vec<_>>().join(" ")))),
     }
 }
 
