@@ -9,22 +9,21 @@
 //! One request is under way at a time. Whatever happens, the last request is a disconnect, unless the server
 //! cannot have a connection of ours.
 
-use std::fmt;
 use std::time::Duration;
 
 use lnet_types::Time;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use super::failure::Failure;
 use super::limits::Limits;
 use super::log_reader::LogReader;
 use super::request::{Envelope, Question, Service, TABLE_ROOM};
 use crate::body::{Body, flags};
 use crate::file_system::FileSystem;
 use crate::message::{Message, early_checksum};
-use crate::opcode::{opcode_name, portal};
+use crate::opcode::portal;
 use crate::rules::SecurityRules;
-use crate::text::{Release, Status};
+use crate::text::Release;
 use crate::view::View;
 
 /// How often a request is sent.
@@ -45,69 +44,6 @@ const EINPROGRESS: i32 = -115;
 const ENOTCONN: i32 = -107;
 /// The errors of a connect that say that the server has a connection of this client.
 const CONNECTED: [i32; 2] = [-114, -16];
-
-/// Why a target did not answer what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Failure {
-    /// No reply came.
-    #[error("no reply to {} within {}", operation(*opc), Seconds(*after))]
-    NoReply {
-        /// The opcode of the request.
-        opc: u32,
-        /// How long it was awaited.
-        after: Duration,
-    },
-    /// The server answered with an error.
-    #[error("{} is answered with {}", operation(*opc), Status(*status))]
-    Refused {
-        /// The opcode of the request.
-        opc: u32,
-        /// The error, negative.
-        status: i32,
-        /// Whether the server says that it banned this client.
-        is_banned: bool,
-    },
-    /// The reply is none.
-    #[error("the reply to {} cannot be read: {what}", operation(*opc))]
-    Garbage {
-        /// The opcode of the request.
-        opc: u32,
-        /// What is wrong.
-        what: String,
-    },
-    /// The MGS has no such file system.
-    #[error("the MGS has no such file system")]
-    NoFileSystem,
-    /// The log cannot be read to its end.
-    #[error("{0}")]
-    Log(String),
-    /// The time for the whole conversation is over.
-    #[error("the time for the questions was over after {}", Seconds(*.0))]
-    Late(Duration),
-    /// Something between here and the server failed.
-    #[error("the request could not be sent: {0}")]
-    Unsent(String),
-    /// This machine could not do its part.
-    #[error("{0}")]
-    Own(String),
-    /// The caller stopped the conversation.
-    #[error("interrupted")]
-    Stopped,
-}
-
-/// A time as people write it.
-struct Seconds(Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = usize::from(self.0 < Duration::from_secs(10) && self.0.subsec_millis() >= 50);
-        write!(f, "{:.digits$} s", self.0.as_secs_f64())
-    }
-}
-
-fn operation(opc: u32) -> &'static str {
-    opcode_name(opc).unwrap_or("a request")
-}
 
 /// A connection of ours on a server. It is written down before the first request leaves, so that a later run can end it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 //!        └ ENOENT: no such file system                                       └ ENOENT: no rules    └ any error: no table
 //! ```
 
-use super::exchange::Failure;
+use super::failure::Failure;
 use super::request::{BLOCK, LogId, Place, Question};
 use crate::file_system::FileSystem;
 use crate::log::Records;

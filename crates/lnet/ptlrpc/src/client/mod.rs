@@ -4,11 +4,13 @@
 //! replies and the time.
 
 mod exchange;
+mod failure;
 mod limits;
 mod log_reader;
 mod request;
 
-pub use exchange::{Ending, Exchange, Export, Failure, Granted, Outgoing, Start, Statfs, Step};
+pub use exchange::{Ending, Exchange, Export, Granted, Outgoing, Start, Statfs, Step};
+pub use failure::Failure;
 pub use limits::Limits;
 pub use request::Service;
 #[cfg(feature = "server")]
