@@ -428,7 +428,7 @@ fn commands_for_a_failure_leave_no_difference_on_a_running_node_with_rules() {
             .split("# ")
             .skip_while(|part| !part.contains(&format!("({class},")));
         let commands: Vec<String> = of_class
-            .take_while(|part| part.contains(&class) || !part.contains(" nodes ("))
+            .take_while(|part| part.contains(&class) || !part.contains(" node"))
             .flat_map(str::lines)
             .filter_map(|line| Some(line.strip_prefix("lnetctl ")?.to_owned()))
             .collect();

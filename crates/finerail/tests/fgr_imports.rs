@@ -207,6 +207,21 @@ fn an_interface_of_a_node_that_is_not_there_is_rejected_with_its_line() {
     assert!(ended.err.contains(told), "{}", ended.err);
 }
 
+/// Checks the report of the rails.
+fn check_page(page: &Path, form: &str) {
+    let page = fs::read_to_string(page).unwrap();
+    assert_eq!(page.contains("lnetctl udsp add"), form == "pairs", "{page}");
+    for text in [
+        "<!DOCTYPE html>",
+        "leaf-02-03",
+        "Proved: clients",
+        "published: the data rate",
+        "<svg class=",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+}
+
 #[test]
 fn rails_are_explained_proved_and_written() {
     let Some(file) = trial("rails.txt") else {
@@ -234,18 +249,7 @@ fn rails_are_explained_proved_and_written() {
             page.to_str().unwrap(),
         ];
         let ended = fgr(&[&words[..], &written].concat()).expect_code(0);
-        let page = fs::read_to_string(page).unwrap();
-        let rule = page.contains("lnetctl udsp add");
-        assert_eq!(rule, form == "pairs", "{page}");
-        for text in [
-            "<!DOCTYPE html>",
-            "leaf-02-03",
-            "Proved: clients",
-            "published: the data rate",
-            "<svg class=",
-        ] {
-            assert!(page.contains(text), "{text}: {page}");
-        }
+        check_page(&page, form);
         assert!(
             ended
                 .out
@@ -282,14 +286,9 @@ fn rails_are_explained_proved_and_written() {
             .unwrap()
             .starts_with("rail 3 of client-001 is idle")
     );
-    let ended = fgr(&["rails", &file, "--servers", "oss1"]).expect_code(2);
-    assert!(
-        ended
-            .err
-            .contains("server 'oss1' is not a host of the listing"),
-        "{}",
-        ended.err
-    );
+    fgr(&["rails", &file, "--servers", "oss1"])
+        .expect_code(2)
+        .expect_error("server 'oss1' is not a host of the listing");
 }
 
 #[test]

@@ -324,17 +324,14 @@ fn hottest_in_words(rate: &Rate, text: &mut String) -> std::fmt::Result {
 
 fn in_words(answer: &Answer) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    let (clients, nets) = (
-        counted(answer.clients, "client"),
-        counted(answer.nets.len(), "net"),
-    );
     let nodes: BTreeSet<u32> = answer.routers.iter().map(|used| used.node).collect();
     let routers = answer.routers.len();
-    writeln!(
-        text,
-        "{clients}, {nets}, {}",
-        counted(nodes.len(), "router")
-    )?;
+    let counts = [
+        counted(answer.clients, "client"),
+        counted(answer.nets.len(), "net"),
+        counted(nodes.len(), "router"),
+    ];
+    writeln!(text, "{}", counts.join(", "))?;
     for (name, rate) in [("write", &answer.write), ("read", &answer.read)] {
         let limit = match rate.limit {
             "router" => "busiest router",

@@ -205,7 +205,8 @@ fn contradictions_of_names_and_addresses_have_their_lines() {
         complaint("ib1, address: 10.2.9.3, ", "ib1, ").contains("m:41: an address of interface 4")
     );
     assert!(
-        complaint("rate: 12.5", "rate: -1").contains("rate: '-1' is not a number of GB/s above 0")
+        complaint("rate: 12.5", "rate: -1")
+            .contains("rate: '-1' is not a number of GB/s from 0.001")
     );
     assert!(
         complaint("{net: o2ib1, interface: ib0", "{net: o2ib7, interface: ib0")

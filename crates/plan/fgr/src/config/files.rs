@@ -147,7 +147,12 @@ impl Site {
                 writeln!(out, "            lnet_conf: classes/{}.yaml", class.name)?;
                 writeln!(out, "          hosts:")?;
                 for run in members.get(&index).into_iter().flatten() {
-                    writeln!(out, "            {}:", names(run, ':'))?;
+                    let names = names(run, ':');
+                    // YAML takes these names for numbers.
+                    match names.starts_with("0x") {
+                        true => writeln!(out, "            \"{names}\":")?,
+                        false => writeln!(out, "            {names}:")?,
+                    }
                 }
             }
         }

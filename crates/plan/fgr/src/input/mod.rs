@@ -61,16 +61,14 @@ pub(crate) fn is_node_name(text: &str) -> bool {
     is_short && starts_well && is_file_name(text) && !is_yaml_value(text)
 }
 
-/// Returns whether YAML takes this text for a number, a date, a truth value or nothing.
+/// Returns whether YAML takes this text for a decimal number, a date, a truth value or nothing. Sites have nodes with
+/// hexadecimal numbers as names, which the inventory quotes.
 fn is_yaml_value(text: &str) -> bool {
     const WORDS: [&str; 7] = ["null", "true", "false", "yes", "no", "on", "off"];
     let lower = text.to_ascii_lowercase();
-    let hexadecimal = lower.strip_prefix("0x").or(lower.strip_prefix("0o"));
     let is_number = lower.starts_with(|c: char| c.is_ascii_digit()) && lower.parse::<f64>().is_ok();
     let has_letter = lower.contains(|c: char| c.is_ascii_alphabetic());
-    let is_hexadecimal =
-        hexadecimal.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()));
-    WORDS.contains(&&*lower) || is_number || !has_letter || is_hexadecimal
+    WORDS.contains(&&*lower) || is_number || !has_letter
 }
 
 /// Returns whether the text is small enough to be read. Reports a text that is too large.
