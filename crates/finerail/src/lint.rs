@@ -31,7 +31,8 @@ pub(crate) struct LintArgs {
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
     /// A node's interfaces, the output of `ip -j addr` or `ip addr`, and behind it, for nodes with o2ib networks, that of
-    /// `rdma -j link` or `rdma link`; with several configurations, FILE= names the node's configuration; repeatable
+    /// `rdma -j link` or `rdma link`, and for nodes in user space the limit of locked memory (`/proc/PID/limits`, a unit of
+    /// systemd); with several configurations, FILE= names the node's configuration; repeatable
     #[arg(long, value_name = "[FILE=]INTERFACES")]
     interfaces: Vec<String>,
     /// An earlier reading of the same node (stats show, net show -v, peer show -v): report the counters that rose since,

@@ -22,6 +22,7 @@
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //! | Which memory does one vectored call write from, or read into? | [`Gather`], [`Scatter`] |
 //! | How do bytes go from one socket to another without a copy? | [`Pipe`] |
+//! | How much memory may this process lock? | [`locked_memory_limit`] |
 //! | How does this process use RDMA devices, if there are any? | [`verbs`] |
 //!
 //! # Example
@@ -54,6 +55,7 @@ mod event;
 mod file;
 mod fork;
 mod interface;
+mod limit;
 mod link;
 mod local_socket;
 mod mapping;
@@ -79,6 +81,7 @@ pub use file::{
 };
 pub use fork::ForkMark;
 pub use interface::{InterfaceAddress, interface_addresses};
+pub use limit::locked_memory_limit;
 pub use link::{LinkWatch, links};
 pub use local_socket::{
     PeerCredentials, effective_user, peer_credentials, peer_groups, share_with_group,

@@ -84,8 +84,13 @@ const CASES: [&str; 3] = [
     "docs/configuration-cases.md",
     "docs/bmi-requirements.md",
 ];
-/// The table of checks that `finerail conform` runs.
-const CHECKS: &str = "crates/lnet/conform/src/checks/mod.rs";
+/// The tables of checks that `finerail conform` runs.
+const CHECKS: [&str; 2] = [
+    "crates/lnet/conform/src/checks/mod.rs",
+    "crates/lnet/conform/src/o2ib/checks.rs",
+];
+/// The file of rules that no kernel node has confirmed yet.
+const UNCONFIRMED: &str = "o2ib.md";
 /// Tests that every method of BMI runs; they are no test code, because other crates call them.
 const SUITE: &str = "crates/bmi/bmi/src/conformance/";
 /// Words that make a sentence a rule (RFC 2119).
@@ -256,7 +261,29 @@ impl Specifications {
                 .map(|evidence| self.places(id, evidence).join(", "));
             let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
         }
+        if text.contains(&format!("]({UNCONFIRMED})")) {
+            text.push_str(&self.unconfirmed());
+        }
         text
+    }
+
+    /// Says of the rules that no kernel node has confirmed how one could: by the checks, or by nothing but a capture.
+    fn unconfirmed(&self) -> String {
+        let rules = self.rules.iter().filter(|rule| rule.file == UNCONFIRMED);
+        let (asked, seen): (Vec<_>, Vec<_>) =
+            rules.partition(|rule| !self.places(&rule.id, Evidence::Check).is_empty());
+        let listed = |rules: Vec<&SpecifiedRule>| {
+            let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+            ids.join(", ")
+        };
+        format!(
+            "\n## Not confirmed by a kernel node\n\nNo kernel node over RDMA was at hand: only Finerail's own two ends have \
+             confirmed the rules of [o2ib]({UNCONFIRMED}), all of them.\n\n- The checks of `finerail conform` can ask a kernel \
+             node for: {}.\n- A capture of a kernel node's traffic, which `finerail dump --strict` judges, or a fault at its \
+             machine must show: {}.\n",
+            listed(asked),
+            listed(seen)
+        )
     }
 
     fn places(&self, id: &str, evidence: Evidence) -> Vec<String> {
@@ -468,7 +495,7 @@ fn section(comment: &str) -> Option<String> {
 
 fn place(source: &Source, index: usize) -> (Evidence, String) {
     let file = source.path.trim_start_matches("crates/");
-    if source.path == CHECKS {
+    if CHECKS.contains(&source.path.as_str()) {
         let row = source.lines[index..]
             .iter()
             .find(|line| !line.trim().starts_with("//"));
@@ -648,7 +675,7 @@ mod tests {
     #[test]
     fn a_citation_in_the_table_of_checks_names_the_check() {
         let source = source(
-            CHECKS,
+            CHECKS[0],
             "fn f() {\n    // [REQ-1] [REQ-2]\n    safe(\"name\", \"2.3\");\n}\n",
         );
         let found = citations(&source);
@@ -668,6 +695,28 @@ mod tests {
             "{table}"
         );
         assert!(table.contains("| *REQ-2* |  |  |  |"), "{table}");
+    }
+
+    #[test]
+    fn rules_that_no_kernel_node_has_confirmed_are_listed_by_how_one_could() {
+        let check = source(
+            CHECKS[1],
+            "fn f() {\n    // [REQ-2]\n    safe(\"name\", \"x\");\n}\n",
+        );
+        let all = Specifications {
+            rules: rules(PROTOCOL, UNCONFIRMED, RULES),
+            citations: citations(&check),
+            cases: BTreeMap::new(),
+            gaps: Vec::new(),
+        };
+        let table = all.table(PROTOCOL);
+        assert!(table.contains("| REQ-2 |  |  | `name` |"), "{table}");
+        assert!(
+            table.contains("can ask a kernel node for: REQ-2.\n"),
+            "{table}"
+        );
+        assert!(table.contains("must show: REQ-1.\n"), "{table}");
+        assert!(!protocol(&BOTH, GAP).table(PROTOCOL).contains("kernel node"));
     }
 
     const TABLE_OF_CASES: &str = "| ID | Profile | Test |\n|---|---|---|\n\

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lnet_conform::{
     Diagnosis, Finding, FindingKind, NI_DOWN, NID_NOT_LISTED, NO_LNET_SERVICE, NO_RDMA_DEVICE,
-    PING_UNANSWERED, RDMA_FAILED_HERE, RDMA_REJECTED, RDMA_UNREACHABLE, Step, UNSTEADY,
+    PING_UNANSWERED, RDMA_FAILED_HERE, RDMA_REJECTED, RDMA_UNREACHABLE, RDMA_VERSION, Step,
+    UNSTEADY,
 };
 use lnet_node::{ConnectFailure, Node, NodeOptions, PingReply};
 use lnet_types::Nid;
@@ -113,6 +114,7 @@ fn kind_of(unreached: Unreached) -> &'static FindingKind {
         | Unreached::Failed(ConnectFailure::NobodyListens) => &NO_LNET_SERVICE,
         Unreached::Failed(ConnectFailure::Local) => &RDMA_FAILED_HERE,
         Unreached::Failed(ConnectFailure::Unreachable) | Unreached::Silent => &RDMA_UNREACHABLE,
+        Unreached::Rejected(RejectionReason::ConnUncompat) => &RDMA_VERSION,
         Unreached::Rejected(_) | Unreached::Failed(_) => &RDMA_REJECTED,
     }
 }
@@ -129,4 +131,17 @@ fn untested(diagnosis: &mut Diagnosis, name: &'static str, why: &str) {
 
 fn found(diagnosis: &mut Diagnosis, kind: &'static FindingKind, seen: String) {
     diagnosis.findings.push(Finding { kind, seen });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_for_the_version_has_a_finding_of_its_own() {
+        let kind = |reason| kind_of(Unreached::Rejected(reason)).name;
+        assert_eq!(kind(RejectionReason::ConnUncompat), "rdma-version");
+        assert_eq!(kind(RejectionReason::Fatal), "rdma-rejected");
+        assert_eq!(kind(RejectionReason::InvalidSrvId), "no-lnet-service");
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use lnet_dlc::protocol::{Condition, NiNumbers, PeerNiNumbers, RouteNumbers, Traffic};
 
+use super::o2ib;
 use super::rates::{Span, quantile};
 use super::rpcs;
 use super::sample::Sample;
@@ -16,6 +17,7 @@ pub(super) enum Page {
     Interfaces,
     Peers,
     Routes,
+    O2ib,
     Clients,
     Targets,
     Operations,
@@ -145,10 +147,14 @@ const ROUTES: &[Column] = &[
 
 impl Page {
     /// The number of pages.
-    pub(super) const COUNT: usize = 8;
+    pub(super) const COUNT: usize = 9;
 
     /// The pages about the node itself.
     pub(super) const OF_NODE: &[Self] = &[Self::Interfaces, Self::Peers, Self::Routes];
+
+    /// The pages about a node with networks over RDMA.
+    pub(super) const OF_NODE_WITH_O2IB: &[Self] =
+        &[Self::Interfaces, Self::Peers, Self::Routes, Self::O2ib];
 
     /// The pages about RPCs.
     pub(super) const OF_RPCS: &[Self] = &[
@@ -164,6 +170,7 @@ impl Page {
             Self::Interfaces => "Interfaces",
             Self::Peers => "Peers",
             Self::Routes => "Routes",
+            Self::O2ib => "RDMA",
             Self::Clients => "Clients",
             Self::Targets => "Targets",
             Self::Operations => "Operations",
@@ -177,6 +184,7 @@ impl Page {
             Self::Interfaces => INTERFACES,
             Self::Peers => PEERS,
             Self::Routes => ROUTES,
+            Self::O2ib => o2ib::COUNTERS,
             Self::Clients => rpcs::CLIENTS,
             Self::Targets => rpcs::TARGETS,
             Self::Operations => rpcs::OPERATIONS,
@@ -210,6 +218,7 @@ impl Page {
                 })
                 .collect()
             }
+            Self::O2ib => o2ib::rows(&before.o2ib, &now.o2ib, span),
             Self::Clients => rpcs::rows("client", &before.rpcs, &now.rpcs, span),
             Self::Targets => rpcs::rows("target", &before.rpcs, &now.rpcs, span),
             Self::Operations => rpcs::rows("operation", &before.rpcs, &now.rpcs, span),
@@ -369,6 +378,8 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
+    use lnet_dlc::protocol::O2ibNumber;
+
     use super::*;
 
     #[test]
@@ -377,10 +388,11 @@ mod tests {
             nis: vec![NiNumbers::default()],
             routes: vec![RouteNumbers::default()],
             peer_nis: vec![PeerNiNumbers::default()],
+            o2ib: vec![O2ibNumber::default()],
             rpcs: rpcs::tests::one_of_each(),
             ..Sample::default()
         };
-        for &page in [Page::OF_NODE, Page::OF_RPCS].concat().iter() {
+        for &page in [Page::OF_NODE_WITH_O2IB, Page::OF_RPCS].concat().iter() {
             let rows = page.rows(&Sample::default(), &sample, None);
             assert_eq!(rows.len(), 1);
             assert_eq!(rows[0].cells.len(), page.columns().len(), "{page:?}");

@@ -16,6 +16,7 @@ mod frame;
 mod keys;
 mod live;
 mod model;
+mod o2ib;
 mod plain;
 mod rates;
 mod rpcs;
@@ -42,7 +43,7 @@ use crate::ctl::LimitArgs;
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: 1 2 3 or Tab for interfaces, peers, routes, with --rpc to 5 for clients, targets, operations, jobs, slowest; < and > for the sort column, r to reverse the order; \
+Keys: 1 2 3 or Tab for interfaces, peers, routes, 4 for the counters of RDMA if the node has o2ib networks, with --rpc to 5 for clients, targets, operations, jobs, slowest; < and > for the sort column, r to reverse the order; \
 / to show only rows that contain a text; ? for help; q to quit.
 
 Examples

@@ -109,11 +109,28 @@ impl Model {
         match look {
             Ok(sample) => {
                 self.away = None;
+                let has_o2ib = !sample.o2ib.is_empty();
                 let before = self.now.replace(sample);
                 self.before = before.unwrap_or_default();
+                self.show_o2ib(has_o2ib);
                 self.refresh();
             }
             Err(why) => self.away = Some(why),
+        }
+    }
+
+    /// Shows the page of RDMA as long as the node has networks over it.
+    fn show_o2ib(&mut self, has_o2ib: bool) {
+        if self.is_of_rpcs() {
+            return;
+        }
+        self.pages = match has_o2ib {
+            true => Page::OF_NODE_WITH_O2IB,
+            false => Page::OF_NODE,
+        };
+        if !self.pages.contains(&self.page) {
+            self.page = Page::Interfaces;
+            self.first = 0;
         }
     }
 
@@ -215,6 +232,7 @@ impl Model {
             Page::Interfaces => now.nis.len(),
             Page::Peers => now.peer_nis.len(),
             Page::Routes => now.routes.len(),
+            Page::O2ib => now.o2ib.len(),
             Page::Slowest => now.rpcs.slowest.len(),
             Page::Clients | Page::Targets | Page::Operations | Page::Jobs => {
                 page.rows(&self.before, now, None).len()

@@ -195,6 +195,7 @@ pub(super) fn json(model: &Model) -> serde_json::Result<String> {
         "interfaces": page(Page::Interfaces),
         "routes": page(Page::Routes),
         "peers": page(Page::Peers),
+        "o2ib": page(Page::O2ib),
     });
     serde_json::to_string(&whole)
 }

@@ -1,7 +1,8 @@
 //! One sample of a node.
 
 use lnet_dlc::protocol::{
-    NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers, RpcNumbers, ServiceNumber,
+    NiNumbers, NodeNumbers, O2ibNumber, Part, PeerNiNumbers, RouteNumbers, RpcNumbers,
+    ServiceNumber,
 };
 
 /// The counters of a node at one time.
@@ -13,6 +14,8 @@ pub(crate) struct Sample {
     pub(crate) peer_nis: Vec<PeerNiNumbers>,
     /// Empty without a service on the node.
     pub(crate) service: Vec<ServiceNumber>,
+    /// Empty without networks over RDMA.
+    pub(crate) o2ib: Vec<O2ibNumber>,
     /// Empty unless asked for.
     pub(crate) rpcs: RpcNumbers,
 }
@@ -25,6 +28,7 @@ impl Sample {
             Part::Routes(routes) => self.routes.extend(routes),
             Part::PeerNis(peer_nis) => self.peer_nis.extend(peer_nis),
             Part::Service(numbers) => self.service = numbers,
+            Part::O2ib(numbers) => self.o2ib = numbers,
             // This program does not request connections.
             Part::Connections(_) => {}
         }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use std::{env, fs};
 
 use lnet_dlc::protocol::{
-    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, RpcNumbers,
-    RpcRow, RpcTable, RpcTold, ServiceNumber, Traffic,
+    Condition, NiNumbers, NodeNumbers, O2ibNumber, PeerNiNumbers, PoolNumbers, RouteNumbers,
+    RpcNumbers, RpcRow, RpcTable, RpcTold, ServiceNumber, Traffic,
 };
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -98,6 +98,7 @@ fn sample(at: u64, peers: u64) -> Sample {
     };
     Sample {
         rpcs: RpcNumbers::default(),
+        o2ib: Vec::new(),
         node: NodeNumbers {
             uptime_nanos: at * SECOND,
             nids: vec!["10.0.0.1@tcp".into(), "10.1.0.1@tcp1".into()],
@@ -150,6 +151,47 @@ fn gateway_sample(at: u64) -> Sample {
         service: service.map(number).to_vec(),
         ..sample(at, 2)
     }
+}
+
+/// Returns the counters of a node with networks over RDMA.
+fn o2ib_sample(at: u64) -> Sample {
+    let number = |(counter, of, value): (&str, &str, u64)| O2ibNumber {
+        counter: counter.to_owned(),
+        of: of.to_owned(),
+        value,
+        is_level: counter == "pinned",
+        is_bytes: ["pinned", "written by RDMA"].contains(&counter),
+    };
+    let numbers = [
+        ("sent", "immediate", at * 900),
+        ("sent", "put_req", at * 40),
+        ("received", "noop", at),
+        ("waited for credits", "", at * 3),
+        ("written by RDMA", "", at * 40 << 20),
+        ("rejected by a peer", "msg_queue_size", 1),
+        ("pinned", "", 9 << 20),
+    ];
+    Sample {
+        o2ib: numbers.map(number).to_vec(),
+        ..sample(at, 2)
+    }
+}
+
+#[test]
+fn a_node_over_rdma_has_a_page_of_its_counters_as_long_as_it_has_such_networks() {
+    let mut model = Model::new("/run/finerail/control.sock".to_owned());
+    model.take(Ok(o2ib_sample(180)));
+    model.take(Ok(o2ib_sample(182)));
+    press(&mut model, "4", 10);
+    assert_eq!(model.page, Page::O2ib);
+    compare("o2ib", &drawn(&model, 80, 24));
+    let json: serde_json::Value = serde_json::from_str(&plain::json(&model).unwrap()).unwrap();
+    assert_eq!(json["o2ib"][0]["of"], "immediate");
+    assert_eq!(json["o2ib"][0]["per_second"], 900.0);
+    model.take(Ok(sample(184, 2)));
+    assert_eq!((model.page, model.pages.len()), (Page::Interfaces, 3));
+    press(&mut model, "4", 10);
+    assert_eq!(model.page, Page::Interfaces, "there is no such page");
 }
 
 /// Returns a model after two samples that were taken 2 s apart.

@@ -50,6 +50,7 @@ mod model;
 pub mod modprobe;
 mod parameters;
 mod peer_list;
+pub mod pinned;
 mod places;
 mod read;
 mod reply;

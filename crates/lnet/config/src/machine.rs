@@ -1,5 +1,5 @@
 //! The interfaces of a machine: the output of `ip -j addr`, or of `ip addr`. The output of `rdma link` may follow, which
-//! says which of them have an RDMA device.
+//! says which of them have an RDMA device, and the limits of a process, such as `/proc/PID/limits`.
 //!
 //! Unlike LNet's own outputs, this output of a node shows whether an interface exists, has a
 //! carrier, or shares a subnet with another interface.
@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::{Config, Ip2Nets};
 
+mod limits;
 mod text;
 
 /// The interfaces of a machine, in the order of the system.
@@ -22,6 +23,8 @@ pub struct Machine {
     /// The network interfaces of RDMA devices, without those of InfiniBand ports; `None` if the output of `rdma link` does
     /// not follow, or names no interface for a device.
     pub rdma: Option<Vec<String>>,
+    /// The bytes that the process of a node may lock (`RLIMIT_MEMLOCK`); `None` if the text states no limit.
+    pub locked_memory: Option<u64>,
 }
 
 /// An interface.
@@ -107,7 +110,8 @@ struct AddressInfo {
 
 impl Machine {
     /// Reads the output of `ip -j addr`, or of `ip addr`, also with `-d` or `-o`. The output of `rdma -j link`, or of
-    /// `rdma link`, may follow.
+    /// `rdma link`, may follow, and lines with the limit of locked memory: `/proc/PID/limits`, a unit of systemd,
+    /// `limits.conf` or `ulimit -a`.
     ///
     /// # Errors
     ///
@@ -115,23 +119,33 @@ impl Machine {
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         let is_json = |line: &&str| line.trim_start().starts_with('[');
         let is_link = |line: &&str| line.starts_with("link ");
+        let locked_memory = limits::locked_memory(text);
         if !text.trim_start().starts_with('[') {
+            let text = limits::without_limits(text);
             if text.lines().any(|line| is_json(&line)) {
                 return Err(MachineError::Mixed);
             }
-            let interfaces = text::interfaces(text);
-            let rdma = text::rdma_links(text);
+            let interfaces = text::interfaces(&text);
+            let rdma = text::rdma_links(&text);
             return match interfaces.is_empty() {
                 true => Err(MachineError::NoInterface),
-                false => Ok(Self { interfaces, rdma }),
+                false => Ok(Self {
+                    interfaces,
+                    rdma,
+                    locked_memory,
+                }),
             };
         }
         if text.lines().any(|line| is_link(&line)) {
             return Err(MachineError::Mixed);
         }
-        let mut machine = Self::default();
+        let mut machine = Self {
+            locked_memory,
+            ..Self::default()
+        };
         let mut has_interfaces = false;
-        for links in serde_json::Deserializer::from_str(text).into_iter::<Vec<Link>>() {
+        let json = limits::without_limits(text);
+        for links in serde_json::Deserializer::from_str(&json).into_iter::<Vec<Link>>() {
             let links = links?;
             let is_rdma = links.iter().any(|link| link.port.is_some());
             if is_rdma || links.is_empty() && has_interfaces {

@@ -67,7 +67,7 @@ pub use doctor::{
     Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, NI_DOWN,
     NID_NOT_LISTED, NO_LNET_SERVICE, NO_RDMA_DEVICE, NO_WAY, OWN_ADDRESS_MISSING, OWN_NET_MISSING,
     OWN_SOURCE_DIFFERS, PING_UNANSWERED, RDMA_FAILED_HERE, RDMA_REJECTED, RDMA_UNREACHABLE,
-    Severity, Step, UNSTEADY, examine, examine_through,
+    RDMA_VERSION, Severity, Step, UNSTEADY, examine, examine_through,
 };
 pub use exchange::{Exchange, Way};
 pub use hostile::ATTACKS;

@@ -88,6 +88,10 @@ pub enum Code {
     AsymmetricRoute,
     /// No node of the files has the destination.
     PeerMissing,
+    /// The two ends of a connection over o2ib have different `peer_credits`.
+    QueueDepthDiffers,
+    /// The two ends of a connection over o2ib have different `map_on_demand`.
+    MapOnDemandDiffers,
 }
 
 impl fmt::Display for Code {
@@ -119,6 +123,8 @@ impl fmt::Display for Code {
             Self::SubnetsApart => "subnets-apart",
             Self::AsymmetricRoute => "asymmetric-route",
             Self::PeerMissing => "peer-missing",
+            Self::QueueDepthDiffers => "queue-depth-differs",
+            Self::MapOnDemandDiffers => "map-on-demand-differs",
         })
     }
 }

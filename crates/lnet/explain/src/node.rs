@@ -36,6 +36,8 @@ pub struct Facts {
     pub peer_states: BTreeMap<Nid, u64>,
     /// The LND timeout of one try on each local NI in seconds, if the node prints it.
     pub lnd_timeouts: BTreeMap<Nid, u32>,
+    /// The `map_on_demand` of each local NI on an o2ib net, if the node prints it.
+    pub map_on_demand: BTreeMap<Nid, u32>,
     /// The times of the next recovery pings, in seconds of the node's uptime. They may be in the past.
     pub next_pings: BTreeMap<Nid, u64>,
     /// The `ip2nets` entries: nets that an import configures by address patterns.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lnet_core::StateError;
-use lnet_types::Nid;
+use lnet_types::{LndType, Nid};
 use serde::Serialize;
 
 use crate::Question;
@@ -62,6 +62,11 @@ pub fn reverse(
     });
     for finding in judged.into_iter().flatten().flatten().chain(missing) {
         explanation.findings.insert(0, finding);
+    }
+    if !is_of_another {
+        let found = &mut explanation.findings;
+        let at = found.partition_point(|one| one.severity >= Severity::Warning);
+        found.splice(at..at, agreed(ends, there));
     }
     Ok(Some(Reverse {
         explanation,
@@ -147,6 +152,75 @@ fn dropped(receiver: &Node, ends: [&Node; 2], path: &crate::Path) -> Option<Find
             "give {to} a route to {net} by the same gateway, or lnetctl set drop_asym_route 0 there"
         ),
     })
+}
+
+/// The most fragments of a descriptor, which a node has that maps the memory of a transfer as a whole.
+// [IB-6]
+const FRAGMENTS_MAX: u32 = 257;
+
+/// Returns a finding for each setting that the two ends of a connection over o2ib agree on because it differs.
+// [IB-11] [IB-17]
+fn agreed(ends: [&Node; 2], path: &crate::Path) -> Vec<Finding> {
+    let nids = [&path.source, &path.destination].map(|nid| nid.parse::<Nid>().ok());
+    let [Some(from), Some(to)] = nids else {
+        return Vec::new();
+    };
+    if path.gateway.is_some() || from.net().lnd != LndType::O2IB {
+        return Vec::new();
+    }
+    let [here, there] = ends;
+    let depth = |node: &Node, nid| {
+        let ni = node.state.nis.iter().find(|ni| ni.nid == nid)?;
+        Some(ni.tunables.peer_credits)
+    };
+    let depths = depth(here, from).zip(depth(there, to));
+    let depths = depths.filter(|(own, other)| own != other);
+    let map = |node: &Node, nid| node.facts.map_on_demand.get(&nid).copied();
+    let maps = map(here, from).zip(map(there, to));
+    let maps = maps.filter(|(own, other)| own != other);
+    let found = [
+        depths.map(|depths| depth_differs(from, to, depths)),
+        maps.map(|maps| map_differs(from, to, maps)),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn depth_differs(from: Nid, to: Nid, (own, other): (u32, u32)) -> Finding {
+    let agreed = own.min(other);
+    Finding {
+        code: Code::QueueDepthDiffers,
+        severity: Severity::Warning,
+        subject: to.to_string(),
+        text: format!(
+            "{from} has peer_credits {own} and {to} has {other}: the end with more is rejected once when it connects, and \
+             their connections then have a queue of {agreed} messages"
+        ),
+        advice: format!(
+            "no connection fails by it; for the same queue from the start give both ends one peer_credits, such as {agreed}"
+        ),
+    }
+}
+
+fn map_differs(from: Nid, to: Nid, (own, other): (u32, u32)) -> Finding {
+    // 0 and 1 switch the mapping off and on; other values are numbers of fragments.
+    let fragments = |given: u32| {
+        if given <= 1 {
+            FRAGMENTS_MAX
+        } else {
+            given.min(FRAGMENTS_MAX)
+        }
+    };
+    let agreed = fragments(own).min(fragments(other));
+    Finding {
+        code: Code::MapOnDemandDiffers,
+        severity: Severity::Warning,
+        subject: to.to_string(),
+        text: format!(
+            "{from} has map_on_demand {own} and {to} has {other}: the end with more fragments is rejected once when it \
+             connects, and their connections then have {agreed} fragments"
+        ),
+        advice: "no connection fails by it, but few fragments make transfers slow: give both ends one map_on_demand".to_owned(),
+    }
 }
 
 fn differences(there: &crate::Path, back: &crate::Path, peer: &Node) -> Vec<String> {

@@ -227,6 +227,56 @@ fn a_peer_that_drops_what_comes_by_another_gateway_is_named() {
     assert_eq!(unsure[0].severity, Severity::Warning);
 }
 
+/// Returns the findings about what two ends on one net agree on.
+fn agreed(net: &str, here: &str, there: &str) -> Vec<Finding> {
+    let end = |number: u8, tunables: &str| {
+        node(&format!(
+            "net: [{{net type: {net}, local NI(s): [{{nid: 10.0.0.{number}@{net}, {tunables}}}]}}]\n"
+        ))
+    };
+    let (here, there) = (end(1, here), end(2, there));
+    let question = ask(&format!("10.0.0.2@{net}"));
+    let forward = explain(&here, &question).unwrap();
+    let back = reverse(&here, &there, &forward, &question);
+    let findings = back.unwrap().unwrap().explanation.findings.into_iter();
+    let of_ends = [Code::QueueDepthDiffers, Code::MapOnDemandDiffers];
+    findings.filter(|one| of_ends.contains(&one.code)).collect()
+}
+
+// [IB-11] [IB-17]
+#[test]
+fn what_two_ends_over_o2ib_agree_on_is_said_where_their_settings_differ() {
+    let deep = "tunables: {peer_credits: 32}, lnd tunables: {map_on_demand: 256}";
+    let flat = "tunables: {peer_credits: 8}, lnd tunables: {map_on_demand: 32}";
+    let found = agreed("o2ib", deep, flat);
+    let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "10.0.0.1@o2ib has peer_credits 32 and 10.0.0.2@o2ib has 8: the end with more is rejected once when it connects, \
+             and their connections then have a queue of 8 messages",
+            "10.0.0.1@o2ib has map_on_demand 256 and 10.0.0.2@o2ib has 32: the end with more fragments is rejected once when \
+             it connects, and their connections then have 32 fragments",
+        ]
+    );
+    assert!(found.iter().all(|one| one.severity == Severity::Warning));
+    assert_eq!(agreed("o2ib", deep, deep), []);
+    assert_eq!(
+        agreed(
+            "tcp",
+            "tunables: {peer_credits: 32}",
+            "tunables: {peer_credits: 8}"
+        ),
+        []
+    );
+    let unknown = agreed(
+        "o2ib",
+        "lnd tunables: {map_on_demand: 1}",
+        "lnd tunables: {}",
+    );
+    assert_eq!(unknown, [], "the other end does not say its own");
+}
+
 #[test]
 fn nobody_is_advised_to_rank_gateways_by_priority() {
     let advice = |second: &str| {

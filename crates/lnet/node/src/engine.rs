@@ -178,6 +178,11 @@ impl Engine {
         self.links.add(ni, nid, &system);
         let went_down = self.links.refresh(&mut self.stack.side.core, now);
         self.let_go_of(went_down, now);
+        let rdma = self.stack.rdma.as_ref();
+        if rdma.is_some_and(|rdma| rdma.is_fatal(ni)) {
+            self.stack.side.port_news.push((ni, true));
+            self.ports_changed();
+        }
         Ok(ni)
     }
 

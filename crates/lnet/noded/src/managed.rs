@@ -99,6 +99,7 @@ fn start_if(
 ) -> Result<ManagedNode, StartError> {
     setup::warn_of_settings_without_effect(config);
     let config = &setup::taken_over(config, options.globals);
+    setup::warn_of_locked_memory(config);
     let mut kept = Kept::of(config, &options);
     let node = Node::start_with(setup::node_options(config, &options)?, |engine, now| {
         let kept = &mut kept;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use lnet_config::pinned::{Pinned, size};
 use lnet_config::{
     Buffers, Config, Document, Ip2Nets, LndTunables, NetConfig, NiConfig, NoRuleApplies,
     RouteConfig,
@@ -560,6 +561,28 @@ pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
     }
 }
 
+/// Warns if the limit of this process cannot hold what the o2ib networks register with devices.
+pub(crate) fn warn_of_locked_memory(config: &Config) {
+    let limit = sys::locked_memory_limit().ok().flatten();
+    let mut config = config.clone();
+    config
+        .nets
+        .extend(nets_by_address(&config.ip2nets).unwrap_or_default());
+    if let Some(warning) = limit.and_then(|limit| beyond_memlock(&config, limit)) {
+        warn!("{warning}");
+    }
+}
+
+/// Returns what to say about a limit of locked memory; `None` if the limit is high enough.
+fn beyond_memlock(config: &Config, limit: u64) -> Option<String> {
+    let pinned = Pinned::of(config).filter(|pinned| pinned.total() > limit)?;
+    Some(format!(
+        "RLIMIT_MEMLOCK is {}, and the o2ib networks use up to {pinned}: set LimitMEMLOCK=infinity in the unit, or \
+         `ulimit -l unlimited`",
+        size(limit)
+    ))
+}
+
 /// Warns of settings that are accepted but have no effect.
 pub(crate) fn warn_of_settings_without_effect(config: &Config) {
     let globals = &config.globals;
@@ -617,6 +640,17 @@ mod tests {
         assert_eq!(address("eth0", false).as_deref(), Some("10.0.0.1"));
         assert_eq!(address("eth0", true).as_deref(), Some("fd00::1"));
         assert_eq!(address("eth1", true).as_deref(), Some("10.0.1.1"));
+    }
+
+    #[test]
+    fn a_limit_of_locked_memory_that_is_too_low_is_named() {
+        let text = "net: [{net type: o2ib, local NI(s): [{interfaces: {0: ib0}}]}]\n";
+        let config = lnet_config::parse(text).unwrap();
+        let warning = beyond_memlock(&config, 8 << 20).unwrap();
+        assert!(warning.starts_with("RLIMIT_MEMLOCK is 8 MiB"), "{warning}");
+        assert_eq!(beyond_memlock(&config, 9 << 20), None);
+        let over_tcp = lnet_config::parse(&text.replace("o2ib", "tcp")).unwrap();
+        assert_eq!(beyond_memlock(&over_tcp, 0), None);
     }
 
     #[test]

@@ -188,6 +188,9 @@ pub enum DeviceEvent<'a> {
     Drained(ConnId),
     /// The port of an address has changed.
     Port(Ipv4Addr, PortState),
+    /// The address has moved to another port or device, as that of a bond does. The listener and the connections of the
+    /// address are of no use any more.
+    Moved(Ipv4Addr),
 }
 
 /// A driver of RDMA devices. No call waits. All results that are not known at once come as events.
@@ -206,6 +209,9 @@ pub trait Device {
 
     /// Ends listening at an address.
     fn unlisten(&mut self, address: Ipv4Addr);
+
+    /// Returns the state of the port that an address belongs to, while the device listens there.
+    fn port_state(&self, address: Ipv4Addr) -> PortState;
 
     /// Returns the most work requests for sending that a connection of this address can have.
     fn sends_max(&self, address: Ipv4Addr) -> u32;

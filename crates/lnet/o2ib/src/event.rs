@@ -25,6 +25,8 @@ pub enum Event {
     Drained(ConnId),
     /// See [`DeviceEvent::Port`].
     Port(Ipv4Addr, PortState),
+    /// See [`DeviceEvent::Moved`].
+    Moved(Ipv4Addr),
 }
 
 impl Event {
@@ -56,6 +58,7 @@ impl Event {
             Self::Disconnected(conn) => DeviceEvent::Disconnected(*conn),
             Self::Drained(conn) => DeviceEvent::Drained(*conn),
             Self::Port(address, state) => DeviceEvent::Port(*address, *state),
+            Self::Moved(address) => DeviceEvent::Moved(*address),
         }
     }
 }

@@ -32,6 +32,7 @@ mod machine;
 mod peer;
 mod stats;
 mod table;
+mod version;
 
 pub use config::{Limits, LndNi, NiTuning, O2ibConfig};
 pub use device::{
@@ -44,3 +45,4 @@ pub use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};
 pub use machine::Defect;
 pub use machine::{Above, AddNiError, ConnectionView, O2iblnd};
 pub use stats::{CloseReason, Counts, O2ibStats};
+pub use version::OtherVersion;

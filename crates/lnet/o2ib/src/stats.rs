@@ -67,6 +67,8 @@ pub enum CloseReason {
     Shutdown,
     /// The device was removed.
     DeviceRemoved,
+    /// The address of the interface has moved to another port or device.
+    AddressMoved,
     /// The node above cancelled a message whose memory the peer may write to.
     Cancelled,
 }
@@ -90,7 +92,8 @@ pub struct O2ibStats {
     pub established: u64,
     /// Connections that were closed, by reason.
     pub closed: Counts<CloseReason>,
-    /// Connection requests that were rejected here, by reason.
+    /// Connection requests that were rejected here, by reason. Requests of other versions of the protocol count as
+    /// [`RejectionReason::ConnUncompat`], although the rejection says FATAL.
     pub rejected: Counts<RejectionReason>,
     /// Connection requests that peers rejected, by reason.
     pub rejections: Counts<RejectionReason>,

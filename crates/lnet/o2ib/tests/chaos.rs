@@ -46,7 +46,7 @@ fn disturb(world: &mut World, below: &impl Fn(u64) -> u64) {
     let count = world.nodes.len();
     let from = below(count as u64) as usize;
     let to = (from + 1 + below(count as u64 - 1) as usize) % count;
-    match below(17) {
+    match below(18) {
         0..=4 => drop(world.put(from, to, [0, 100, 3976, 3977, 9000][below(5) as usize])),
         5..=7 => drop(world.get(from, to, [10, 3977, 20_000][below(3) as usize])),
         8 => drop(world.ack(from, to)),
@@ -67,6 +67,7 @@ fn disturb(world: &mut World, below: &impl Fn(u64) -> u64) {
             let (now, node) = (world.now, &mut world.nodes[from]);
             node.lnd.ni_went_down(NI, now, &mut node.program);
         }
+        16 => world.fabric.move_address(from, address(from)),
         _ => world.pass(Duration::from_millis(below(30_000))),
     }
     for _ in 0..below(40) {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use lnet_o2ib::fabric::{Event, NI, World, address, nid};
 use lnet_o2ib::{
     AddNiError, CloseReason, ConnectFailure, Device, Failure, LndNi, NiId, NiTuning, O2ibConfig,
+    OtherVersion,
 };
 use lnet_wire::o2ib::{Body, Envelope, Message, Parameters, Rejection, RejectionReason};
 
@@ -142,6 +143,70 @@ fn each_wrong_request_is_rejected_with_its_reason_and_what_would_be_accepted() {
         assert_eq!(rejection.parameters, PARAMETERS);
     }
     assert_eq!(world.nodes[0].lnd.connections().count(), 0);
+}
+
+// [IB-3] [IB-16]
+#[test]
+fn requests_of_other_versions_are_counted_apart_and_each_peer_is_told_once() {
+    let (mut world, mut stranger) = one();
+    for version in [0x11, 0x13, 0x11] {
+        let mut request = bytes(envelope(), Body::Connreq(PARAMETERS));
+        request[4] = version;
+        let rejection = stranger.rejected(&mut world, &request);
+        assert_eq!(
+            (rejection.reason, rejection.version),
+            (RejectionReason::Fatal, 0x12)
+        );
+    }
+    let mut short = bytes(envelope(), Body::Connreq(PARAMETERS));
+    short[4] = 0x11;
+    stranger.rejected(&mut world, &short[..6]);
+    let lnd = &mut world.nodes[0].lnd;
+    let rejected = &lnd.stats().rejected;
+    assert_eq!(rejected.of(RejectionReason::ConnUncompat), 4);
+    assert_eq!(rejected.of(RejectionReason::Fatal), 0);
+    let told = |peer| OtherVersion {
+        peer,
+        version: 0x11,
+    };
+    assert_eq!(lnd.next_other_version(), Some(told(Some(nid(1)))));
+    assert_eq!(lnd.next_other_version(), Some(told(None)));
+    assert_eq!(lnd.next_other_version(), None);
+}
+
+// [IB-12] [IB-17]
+#[test]
+fn a_peer_that_answers_in_another_version_is_told_once() {
+    let (mut world, mut stranger) = one();
+    world.put(0, 1, 10);
+    let (request, _) = stranger.requested(&mut world);
+    let mut rejection = Rejection::new(RejectionReason::Fatal, STRANGE, PARAMETERS);
+    rejection.version = 0x11;
+    stranger.device.reject(request, &rejection.to_bytes());
+    world.settle();
+    world.put(0, 1, 10);
+    let (request, _) = stranger.requested(&mut world);
+    let mut reply = bytes(envelope(), Body::Connack(PARAMETERS));
+    reply[4] = 0x11;
+    let shape = lnet_o2ib::Shape {
+        receives: 64,
+        messages: 64,
+        sends: 64,
+    };
+    stranger
+        .device
+        .accept(request, lnet_o2ib::ConnId(9), shape, &reply)
+        .unwrap();
+    world.settle();
+    let lnd = &mut world.nodes[0].lnd;
+    assert_eq!(lnd.stats().rejections.of(RejectionReason::ConnUncompat), 1);
+    assert_eq!(lnd.stats().closed.of(CloseReason::BadReply), 1);
+    let told = OtherVersion {
+        peer: Some(nid(1)),
+        version: 0x11,
+    };
+    assert_eq!(lnd.next_other_version(), Some(told));
+    assert_eq!(lnd.next_other_version(), None);
 }
 
 // [IB-3] [IB-16]
@@ -591,5 +656,69 @@ fn an_interface_listens_again_when_its_device_is_back_without_an_event() {
     let tx = world.put(1, 0, 10);
     world.settle();
     assert_eq!(world.nodes[1].program.sent.get(&tx), Some(&Ok(())));
+    assert_eq!(world.end(), [] as [String; 0]);
+}
+
+// [IB-34]
+#[test]
+fn an_interface_on_a_port_that_is_down_begins_with_a_fatal_error() {
+    use lnet_o2ib::PortState::{Down, Up};
+    let mut world = World::new(1, O2ibConfig::default(), &[NiTuning::default()]);
+    world.settle();
+    world.fabric.add_address(0, address(6));
+    world.fabric.port(0, address(6), Down);
+    let add = |world: &mut World, ni: u32, nid: &str| {
+        let ni = LndNi {
+            ni: NiId(ni),
+            nid: nid.parse().unwrap(),
+            tuning: NiTuning::default(),
+            incarnation: 1,
+        };
+        world.nodes[0].lnd.add_ni(ni).unwrap();
+    };
+    let first = nid(6).to_string();
+    add(&mut world, 20, &first);
+    add(&mut world, 21, &first.replace("o2ib", "o2ib1"));
+    let fatal = |world: &World| [NI, NiId(20), NiId(21)].map(|ni| world.nodes[0].lnd.is_fatal(ni));
+    assert_eq!(fatal(&world), [false, true, true]);
+    world.fabric.port(0, address(6), Up);
+    world.settle();
+    assert_eq!(fatal(&world), [false; 3]);
+    // The program was told of the first state by the answer, and of the second by an event.
+    assert_eq!(world.nodes[0].program.fatal, [false, false]);
+}
+
+// [IB-37]
+#[test]
+fn an_address_that_moves_takes_its_listener_and_closes_its_connections() {
+    let mut world = World::new(3, O2ibConfig::default(), &[NiTuning::default(); 2]);
+    let first = world.put(0, 1, 5000);
+    world.settle();
+    world.fabric.move_address(1, address(1));
+    world.fabric.move_address(1, address(9));
+    world.settle();
+    assert!(world.fabric.is_listening(address(1)));
+    let closed = |world: &World| {
+        world.nodes[1]
+            .lnd
+            .stats()
+            .closed
+            .of(CloseReason::AddressMoved)
+    };
+    assert_eq!(closed(&world), 1);
+    assert_eq!(world.nodes[1].program.fatal, [] as [bool; 0]);
+    // A message that waits for a connection is sent by the next attempt.
+    let second = world.put(1, 0, 5000);
+    world.fabric.move_address(1, address(1));
+    world.settle();
+    world.pass(Duration::from_secs(3));
+    for (node, tx) in [(0, first), (1, second)] {
+        assert_eq!(world.nodes[node].program.sent.get(&tx), Some(&Ok(())));
+    }
+    // Nobody listens where the address has gone.
+    world.fabric.add_address(0, address(1));
+    world.fabric.move_address(1, address(1));
+    world.settle();
+    assert_eq!(world.nodes[1].program.fatal, [true]);
     assert_eq!(world.end(), [] as [String; 0]);
 }

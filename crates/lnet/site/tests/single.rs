@@ -231,6 +231,42 @@ fn a_high_water_mark_that_the_lnd_replaces_is_found() {
 }
 
 #[test]
+fn a_limit_that_cannot_hold_what_is_registered_is_found() {
+    let text = |net: &str| {
+        format!("net:\n- net type: {net}\n  local NI(s):\n  - interfaces: {{0: eth0}}\n")
+    };
+    let over_rdma = text("o2ib");
+    let interfaces = machine(&[("eth0", "10.0.0.1", true)]);
+    let limited = format!("{interfaces}\n[Service]\nLimitMEMLOCK=8M\n");
+    let process = format!(
+        "{interfaces}\nLimit  Soft Limit  Hard Limit  Units\nMax open files  1024  1024  files\n\
+         Max locked memory  8388608  8388608  bytes\n"
+    );
+    let enough = limited.replace("8M", "9M");
+    let code = "memlock";
+    for limit in [&limited, &process] {
+        let found = fires_on(code, (&over_rdma, Some(limit)), (&over_rdma, Some(&enough)));
+        assert_eq!(
+            found.reason,
+            "the o2ib nets use up to 9 MiB of memory (message buffers 112 KiB, payload under way 8 MiB), and \
+             RLIMIT_MEMLOCK is 8 MiB: transfers fail when it is used up"
+        );
+    }
+    fires_on(
+        code,
+        (&over_rdma, Some(&limited)),
+        (&over_rdma, Some(&interfaces)),
+    );
+    fires_on(
+        code,
+        (&over_rdma, Some(&limited)),
+        (&text("tcp"), Some(&limited)),
+    );
+    let options = "options lnet ip2nets=\"o2ib(eth0) 10.0.0.*\"\n";
+    fires_on(code, (options, Some(&limited)), (options, Some(&enough)));
+}
+
+#[test]
 fn a_cpt_set_without_the_devices_cpt_is_found() {
     let ni = |cpts| {
         format!(

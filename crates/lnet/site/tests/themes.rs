@@ -120,5 +120,5 @@ fn codes_of_explain_keep_their_names() {
     let shared = LINTS
         .iter()
         .filter(|lint| source.contains(&format!("\"{}\"", lint.code)));
-    assert_eq!(shared.count(), 23);
+    assert_eq!(shared.count(), 25);
 }

@@ -288,10 +288,14 @@ impl VerbsDevice {
             return self.requested(news.token, request, news.private_data);
         }
         if news.token & IS_LISTENER != 0 {
-            if news.kind == CmEventKind::DeviceRemoved {
-                let address = Ipv4Addr::from((news.token & u64::from(u32::MAX)) as u32);
-                self.events
-                    .push_back(Event::Port(address, PortState::Removed));
+            let address = Ipv4Addr::from((news.token & u64::from(u32::MAX)) as u32);
+            match news.kind {
+                CmEventKind::DeviceRemoved => {
+                    self.events
+                        .push_back(Event::Port(address, PortState::Removed));
+                }
+                CmEventKind::AddressChanged => self.events.push_back(Event::Moved(address)),
+                _ => {}
             }
             return;
         }
@@ -322,7 +326,9 @@ impl VerbsDevice {
             CmEventKind::Unreachable => {
                 self.fail(news.token, ConnectFailure::Unreachable, Vec::new());
             }
-            CmEventKind::Disconnected | CmEventKind::DeviceRemoved => {
+            CmEventKind::Disconnected
+            | CmEventKind::DeviceRemoved
+            | CmEventKind::AddressChanged => {
                 self.events.push_back(Event::Disconnected(conn));
             }
             CmEventKind::ConnectRequest | CmEventKind::Other(_) => {}
@@ -521,6 +527,22 @@ impl Device for VerbsDevice {
     fn unlisten(&mut self, address: Ipv4Addr) {
         self.listeners.remove(&address);
         self.release_devices();
+    }
+
+    fn port_state(&self, address: Ipv4Addr) -> PortState {
+        let Some(listener) = self.listeners.get(&address) else {
+            return PortState::Removed;
+        };
+        let domain = self.domains.get(&listener.device);
+        let active = domain.map(|domain| domain.is_port_active(listener.cm.port()));
+        match active {
+            Some(Ok(false)) => PortState::Down,
+            Some(Err(error)) => {
+                debug!(%error, "a port cannot be asked for its state: it counts as active");
+                PortState::Up
+            }
+            Some(Ok(true)) | None => PortState::Up,
+        }
     }
 
     fn sends_max(&self, address: Ipv4Addr) -> u32 {

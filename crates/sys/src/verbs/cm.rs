@@ -19,6 +19,8 @@ use super::queue::{Completions, Domain, Part, QueueName, RemotePart};
 const PS_TCP: i32 = 0x0106;
 /// The event of a queue pair that [`CmConnection::notify_established`] passes on.
 const COMM_EST: i32 = 4;
+/// The event of an address that has moved.
+pub(super) const ADDR_CHANGE: i32 = 14;
 /// Reliable connected.
 const QPT_RC: i32 = 2;
 const WR_WRITE: i32 = 0;
@@ -44,6 +46,8 @@ pub enum CmEventKind {
     Disconnected,
     /// The device was removed.
     DeviceRemoved,
+    /// The address has moved to another port or device.
+    AddressChanged,
     /// Something else.
     Other(i32),
 }
@@ -59,6 +63,7 @@ impl CmEventKind {
             9 => Self::Established,
             10 => Self::Disconnected,
             11 => Self::DeviceRemoved,
+            ADDR_CHANGE => Self::AddressChanged,
             other => Self::Other(other),
         }
     }

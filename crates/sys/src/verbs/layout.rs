@@ -172,6 +172,14 @@ pub(super) struct DeviceAttributes {
     rest: [u64; 32],
 }
 
+/// The beginning of `struct ibv_port_attr`.
+#[repr(C)]
+pub(super) struct PortAttributes {
+    pub(super) state: c_int,
+    /// The rest, with room to spare: the library writes the whole structure.
+    rest: [u32; 31],
+}
+
 /// `struct rdma_event_channel`.
 #[repr(C)]
 pub(super) struct EventChannel {
@@ -225,6 +233,8 @@ mod tests {
     use std::mem::{offset_of, size_of};
     use std::process::Command;
 
+    use super::super::cm::ADDR_CHANGE;
+    use super::super::queue::PORT_ACTIVE;
     use super::*;
 
     /// Lists members of a structure: the name in C, a place, the name here.
@@ -256,6 +266,7 @@ mod tests {
             members!("ibv_wc" Completion: "status" status, "opcode" opcode, "byte_len" byte_len, "qp_num" qp_num),
             members!("ibv_async_event" AsyncEvent: "event_type" event_type),
             members!("ibv_device_attr" DeviceAttributes: "max_qp_wr" max_qp_wr),
+            members!("ibv_port_attr" PortAttributes: "state" state),
             members!("rdma_event_channel" EventChannel: "fd" fd),
             members!("rdma_cm_id" CmId: "verbs" verbs, "channel" channel, "context" context, "qp" qp,
                 "route.addr.src_addr" source, "route.addr.dst_addr" destination, "port_num" port_num),
@@ -294,7 +305,13 @@ mod tests {
             };
             writeln!(source, "printf(\"%zu\\n\", {what});").unwrap();
         }
-        source.push_str("printf(\"%zu\\n\", sizeof(struct ibv_device_attr));\nreturn 0; }\n");
+        for structure in ["ibv_device_attr", "ibv_port_attr"] {
+            writeln!(source, "printf(\"%zu\\n\", sizeof(struct {structure}));").unwrap();
+        }
+        source.push_str(
+            "printf(\"%d\\n\", IBV_PORT_ACTIVE);\nprintf(\"%d\\n\", RDMA_CM_EVENT_ADDR_CHANGE);\n",
+        );
+        source.push_str("return 0; }\n");
         let folder = std::env::temp_dir().join(format!("verbs-layout-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (file, program) = (folder.join("layout.c"), folder.join("layout"));
@@ -313,6 +330,9 @@ mod tests {
             assert_eq!(numbers.next(), Some(ours), "{structure} {member}");
         }
         assert!(numbers.next().unwrap() <= size_of::<DeviceAttributes>());
+        assert!(numbers.next().unwrap() <= size_of::<PortAttributes>());
+        assert_eq!(numbers.next(), Some(PORT_ACTIVE as usize));
+        assert_eq!(numbers.next(), Some(ADDR_CHANGE as usize));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use nix::libc::sockaddr;
 
 use super::layout::{
     AsyncEvent, CmEvent, CmId, CompChannel, ConnParam, Context, Cq, DeviceAttributes, EventChannel,
-    Mr, Pd, QpInit,
+    Mr, Pd, PortAttributes, QpInit,
 };
 
 /// Declares the functions of the libraries: name, arguments, result.
@@ -69,6 +69,7 @@ functions! {
     ibv_destroy_cq: fn(*mut Cq) -> c_int;
     ibv_get_cq_event: fn(*mut CompChannel, *mut *mut Cq, *mut *mut c_void) -> c_int;
     ibv_ack_cq_events: fn(*mut Cq, u32);
+    ibv_query_port: fn(*mut Context, u8, *mut PortAttributes) -> c_int;
     ibv_query_device: fn(*mut Context, *mut DeviceAttributes) -> c_int;
     ibv_get_async_event: fn(*mut Context, *mut AsyncEvent) -> c_int;
     ibv_ack_async_event: fn(*mut AsyncEvent);

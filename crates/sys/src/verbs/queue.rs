@@ -9,12 +9,14 @@ use bytes::Bytes;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use super::layout::{
-    AsyncElement, AsyncEvent, CompChannel, Completion, Context, Cq, DeviceAttributes, Mr, Pd, Qp,
-    ReceiveWork, SendWork, Sge,
+    AsyncElement, AsyncEvent, CompChannel, Completion, Context, Cq, DeviceAttributes, Mr, Pd,
+    PortAttributes, Qp, ReceiveWork, SendWork, Sge,
 };
 use super::library::{Verbs, check};
 use crate::span::Span;
 
+/// The state of a port that carries traffic.
+pub(super) const PORT_ACTIVE: i32 = 4;
 const LOCAL_WRITE: i32 = 1;
 const REMOTE_WRITE: i32 = 2;
 /// The bit of the completions of receives.
@@ -113,6 +115,20 @@ impl Domain {
         // SAFETY: the context is valid; the structure is as long as the library's.
         check(unsafe { query(self.0.context.as_ptr(), &raw mut attributes) })?;
         Ok(u32::try_from(attributes.max_qp_wr).unwrap_or(0))
+    }
+
+    /// Returns whether a port is active.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ibv_query_port(3)`, such as for a port that the device does not have.
+    pub fn is_port_active(&self, port: u8) -> io::Result<bool> {
+        // SAFETY: the structure consists of numbers.
+        let mut attributes: PortAttributes = unsafe { std::mem::zeroed() };
+        let query = self.0.verbs.0.ibv_query_port;
+        // SAFETY: the context is valid; the structure is longer than the library's.
+        check(unsafe { query(self.0.context.as_ptr(), port, &raw mut attributes) })?;
+        Ok(attributes.state == PORT_ACTIVE)
     }
 
     /// Returns the next news of the device; `None` if there is none now. The descriptor of the domain is readable when

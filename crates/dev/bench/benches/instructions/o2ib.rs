@@ -7,7 +7,7 @@ use std::rc::Rc;
 use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};
 use lnet_o2ib::{
     ConnId, Device, DeviceError, DeviceEvent, LndNi, Mapped, MappingId, NiTuning, O2ibConfig,
-    O2iblnd, RequestId, Shape, Sink, Source, Write,
+    O2iblnd, PortState, RequestId, Shape, Sink, Source, Write,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::o2ib::{Body, Envelope, MESSAGE_MAX, Message, Parameters};
@@ -65,6 +65,10 @@ impl Device for Sheet {
     }
 
     fn unlisten(&mut self, _: Ipv4Addr) {}
+
+    fn port_state(&self, _: Ipv4Addr) -> PortState {
+        PortState::Up
+    }
 
     fn sends_max(&self, _: Ipv4Addr) -> u32 {
         u32::MAX

@@ -210,6 +210,13 @@ pub static RDMA_REJECTED: FindingKind = error(
     "compare `lnetctl net show -v 4` of both nodes: the number of the o2ib network, peer_credits, map_on_demand; look in the node's log",
 );
 
+/// The node speaks another version of the protocol.
+pub static RDMA_VERSION: FindingKind = error(
+    "rdma-version",
+    "the node speaks another version of the o2ib protocol than this machine, and rejects the connection request",
+    "update the node's LNet: each release since 1.8 speaks version 0x12",
+);
+
 /// This machine could not make the connection.
 pub static RDMA_FAILED_HERE: FindingKind = error(
     "rdma-failed-here",
@@ -306,7 +313,7 @@ pub(super) static FAR_SILENT: FindingKind = error(
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 40] = [
+pub static FINDING_KINDS: [&FindingKind; 41] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &OWN_NET_MISSING,
@@ -332,6 +339,7 @@ pub static FINDING_KINDS: [&FindingKind; 40] = [
     &RDMA_UNREACHABLE,
     &NO_LNET_SERVICE,
     &RDMA_REJECTED,
+    &RDMA_VERSION,
     &RDMA_FAILED_HERE,
     &PING_UNANSWERED,
     &PING_MALFORMED,

@@ -515,7 +515,7 @@ impl<'a> Probe<'a> {
             Event::Drained(conn) => {
                 self.links.remove(&conn);
             }
-            Event::Port(..) => {}
+            Event::Port(..) | Event::Moved(_) => {}
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use lnet_node::stack::{Landing, Payload};
 use lnet_o2ib::{
-    ConnId, Device, DeviceError, Event, Mapped, MappingId, PolledDevice, RequestId, Shape, Write,
+    ConnId, Device, DeviceError, Event, Mapped, MappingId, PolledDevice, PortState, RequestId,
+    Shape, Write,
 };
 
 use crate::defects::Defect;
@@ -32,6 +33,10 @@ impl Device for Spoiled {
 
     fn unlisten(&mut self, address: Ipv4Addr) {
         self.device.unlisten(address);
+    }
+
+    fn port_state(&self, address: Ipv4Addr) -> PortState {
+        self.device.port_state(address)
     }
 
     fn sends_max(&self, address: Ipv4Addr) -> u32 {

@@ -50,8 +50,8 @@ mod watch;
 pub use frame::{Code, Frame, FrameError, Header};
 pub use lst::{Said, is_lst_key};
 pub use numbers::{
-    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers,
-    RouteNumbers, RoutingChange, ServiceNumber, Traffic,
+    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, O2ibNumber, Part, PeerNiNumbers,
+    PoolNumbers, RouteNumbers, RoutingChange, ServiceNumber, Traffic,
 };
 pub use path::default_socket_path;
 pub use request::{

@@ -26,6 +26,24 @@ pub enum Part {
     Connections(Vec<ConnectionNumbers>),
     /// What the service on the node counts, if there is a service.
     Service(Vec<ServiceNumber>),
+    /// What the o2ib LND counts, if the node has one.
+    O2ib(Vec<O2ibNumber>),
+}
+
+/// A number of the o2ib LND.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct O2ibNumber {
+    /// What is counted, such as `sent`.
+    pub counter: String,
+    /// The type of message or the reason; empty for a counter that has none.
+    pub of: String,
+    /// The value now.
+    pub value: u64,
+    /// Whether the number is a level, and does not only grow.
+    pub is_level: bool,
+    /// Whether the number is of bytes.
+    pub is_bytes: bool,
 }
 
 /// A number of a service on a node, such as a storage gateway.

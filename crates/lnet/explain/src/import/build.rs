@@ -200,6 +200,11 @@ impl Builder {
         if let Some(seconds) = lnd_timeout {
             self.facts.lnd_timeouts.insert(nid, seconds);
         }
+        let fragments = shown.config.lnd_tunables.other.get("map_on_demand");
+        let fragments = fragments.filter(|_| nid.net().lnd == LndType::O2IB);
+        if let Some(fragments) = fragments.and_then(|text| text.parse().ok()) {
+            self.facts.map_on_demand.insert(nid, fragments);
+        }
         if let Some(udsp) = &shown.udsp {
             self.note_priority(nid, true, udsp);
         }

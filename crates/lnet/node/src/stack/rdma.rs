@@ -8,12 +8,14 @@ use std::time::Duration;
 use lnd::{Disposition, Failure, NiId, RxId, SendRequest, TxId, Upper};
 use lnet_core::Transmit;
 use lnet_o2ib::{
-    AddNiError, ConnectionView, DeviceError, LndNi, O2ibConfig, O2ibStats, O2iblnd, PolledDevice,
+    AddNiError, ConnectionView, DeviceError, LndNi, O2ibConfig, O2ibStats, O2iblnd, OtherVersion,
+    PolledDevice,
 };
 use lnet_tcp::Destination;
 use lnet_types::{ProcessId, Time};
 use lnet_verbs::{Landing, Payload, VerbsDevice};
 use lnet_wire::Header;
+use lnet_wire::o2ib::VERSION;
 use tracing::warn;
 
 use crate::stack::event::EventSink;
@@ -81,6 +83,11 @@ impl<D: RdmaDevice> Rdma<D> {
     #[must_use]
     pub fn devices(&self) -> &D {
         self.lnd.driver()
+    }
+
+    /// Returns true if the port of an interface is not active.
+    pub(crate) fn is_fatal(&self, ni: NiId) -> bool {
+        self.lnd.is_fatal(ni)
     }
 
     pub(crate) fn has_ni(&self, ni: NiId) -> bool {
@@ -169,6 +176,9 @@ impl<D: RdmaDevice> Rdma<D> {
         while let Some(event) = self.lnd.device().next_event() {
             self.lnd.event(event.view(), now, &mut Bridge(side));
         }
+        while let Some(other) = self.lnd.next_other_version() {
+            tell_of(other);
+        }
     }
 
     fn told<T>(&mut self, result: Result<T, DeviceError>) -> Option<T> {
@@ -179,6 +189,15 @@ impl<D: RdmaDevice> Rdma<D> {
         }
         result.ok()
     }
+}
+
+/// Says that a peer speaks another version of the protocol.
+fn tell_of(OtherVersion { peer, version }: OtherVersion) {
+    let peer = peer.map_or_else(|| "a peer".to_owned(), |nid| nid.to_string());
+    warn!(
+        "{peer} speaks version {version:#x} of the o2ib protocol, and this node speaks {VERSION:#x}: they cannot connect; \
+         update the older one"
+    );
 }
 
 /// The upper side of the LND, whose memory is that of the devices.

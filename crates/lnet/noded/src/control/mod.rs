@@ -18,6 +18,7 @@ mod fault;
 mod import;
 mod lst;
 mod numbers;
+mod o2ib;
 mod parameters;
 mod ping;
 mod plan;

@@ -33,11 +33,16 @@ const ROUTES_PER_PIECE: usize = 4096;
 
 /// Sends the counters of the node, its interfaces, its routes and its peers.
 pub(super) fn tell(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
-    let (whole, nis, routes) = node.node().with_engine(|engine, now| {
+    let (whole, nis, routes, o2ib) = node.node().with_engine(|engine, now| {
         let core = engine.core();
         let nis: Vec<NiView> = core.nis().filter(|ni| ni.id != NiId::LOOPBACK).collect();
         let routes: Vec<RouteView> = core.routes().collect();
-        (whole(engine, now), nis, routes)
+        (
+            whole(engine, now),
+            nis,
+            routes,
+            super::o2ib::numbers(engine),
+        )
     });
     send(piece(&Part::Node(Box::new(whole)))?)?;
     send(piece(&Part::Nis(nis.iter().map(of_ni).collect()))?)?;
@@ -48,6 +53,9 @@ pub(super) fn tell(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
         send(piece(&Part::Service(
             metrics.iter().map(of_metric).collect(),
         ))?)?;
+    }
+    if let Some(o2ib) = o2ib {
+        send(piece(&Part::O2ib(o2ib))?)?;
     }
     peers(node, send)?;
     Ok(Reply::Done)

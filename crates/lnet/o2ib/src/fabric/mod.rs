@@ -120,6 +120,8 @@ impl Registration {
 struct Inner {
     addresses: BTreeMap<Ipv4Addr, usize>,
     listening: BTreeSet<Ipv4Addr>,
+    /// Addresses whose port is down.
+    down: BTreeSet<Ipv4Addr>,
     queues: BTreeMap<Place, Queues>,
     requests: BTreeMap<RequestId, Place>,
     registrations: BTreeMap<MappingId, Registration>,
@@ -157,6 +159,7 @@ impl Fabric {
         Self(Rc::new(RefCell::new(Inner {
             addresses: BTreeMap::new(),
             listening: BTreeSet::new(),
+            down: BTreeSet::new(),
             queues: BTreeMap::new(),
             requests: BTreeMap::new(),
             registrations: BTreeMap::new(),
@@ -262,10 +265,23 @@ impl Fabric {
         true
     }
 
-    /// Tells a node news of a port.
+    /// Changes the state of a port, and tells its node.
     pub fn port(&self, node: usize, address: Ipv4Addr, state: PortState) {
-        let news = (node, Event::Port(address, state));
-        self.0.borrow_mut().news.push_back(news);
+        let mut inner = self.0.borrow_mut();
+        if state == PortState::Down {
+            inner.down.insert(address);
+        } else {
+            inner.down.remove(&address);
+        }
+        inner.news.push_back((node, Event::Port(address, state)));
+    }
+
+    /// Moves an address to another port of its node. The node's device hears no requests at the address until it listens
+    /// anew.
+    pub fn move_address(&self, node: usize, address: Ipv4Addr) {
+        let mut inner = self.0.borrow_mut();
+        inner.listening.remove(&address);
+        inner.news.push_back((node, Event::Moved(address)));
     }
 
     /// Returns the bytes that devices have written into memory of others.

@@ -8,8 +8,8 @@ use lnet_wire::o2ib::Fragment;
 
 use super::{CmMessage, Event, Fabric, Memory, Posted, Queues, Registration, VirtualMemory};
 use crate::device::{
-    ConnId, ConnectFailure, Device, DeviceError, Mapped, MappingId, PolledDevice, RequestId, Shape,
-    Sink, Source, Write,
+    ConnId, ConnectFailure, Device, DeviceError, Mapped, MappingId, PolledDevice, PortState,
+    RequestId, Shape, Sink, Source, Write,
 };
 
 /// The most work requests for sending of a connection, as of many adapters.
@@ -122,6 +122,13 @@ where
 
     fn unlisten(&mut self, address: Ipv4Addr) {
         self.fabric.0.borrow_mut().listening.remove(&address);
+    }
+
+    fn port_state(&self, address: Ipv4Addr) -> PortState {
+        match self.fabric.0.borrow().down.contains(&address) {
+            true => PortState::Down,
+            false => PortState::Up,
+        }
     }
 
     fn sends_max(&self, _address: Ipv4Addr) -> u32 {

@@ -13,6 +13,7 @@ use crate::connection::{Conn, End, State};
 use crate::device::{Device, RequestId};
 use crate::peer::RACES_MAX;
 use crate::stats::CloseReason;
+use crate::version::OtherVersion;
 
 /// The first port that any user may use.
 const UNPRIVILEGED: u16 = 1024;
@@ -44,6 +45,11 @@ impl<D: Device> O2iblnd<D> {
             accepted.map_err(|reason| (reason, Some(asked.ni)))
         });
         if let Err((reason, ni)) = accepted {
+            if let Some((version, peer)) = Message::other_version(data)
+                && reason == RejectionReason::ConnUncompat
+            {
+                self.versions.note(OtherVersion { peer, version });
+            }
             self.reject(request, reason, ni);
         }
         if let Some(peer) = met {
@@ -61,7 +67,12 @@ impl<D: Device> O2iblnd<D> {
         };
         let parameters = ni.map_or(own, |ni| self.parameters(&ni));
         let incarnation = ni.map_or(0, |ni| ni.config.incarnation);
-        let rejection = Rejection::new(reason, incarnation, parameters);
+        // CONN_UNCOMPAT never crosses the wire: the dialler finds it by the version of the rejection.
+        let told = match reason {
+            RejectionReason::ConnUncompat => RejectionReason::Fatal,
+            other => other,
+        };
+        let rejection = Rejection::new(told, incarnation, parameters);
         self.device.reject(request, &rejection.to_bytes());
     }
 
@@ -77,8 +88,11 @@ impl<D: Device> O2iblnd<D> {
         if self.config.require_privileged_port && source_port >= UNPRIVILEGED {
             return fatal;
         }
-        let Ok(message) = Message::decode(data) else {
+        if Message::other_version(data).is_some() {
             // The rejection has our version, from which the dialler learns.
+            return Err((RejectionReason::ConnUncompat, here));
+        }
+        let Ok(message) = Message::decode(data) else {
             return fatal;
         };
         let envelope = message.envelope;

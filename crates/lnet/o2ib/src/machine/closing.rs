@@ -50,6 +50,9 @@ impl<D: Device> O2iblnd<D> {
         };
         if was == State::Open {
             self.went_down(peer, now, upper);
+        }
+        // An attempt that an address left behind is made anew.
+        if was == State::Open || reason == CloseReason::AddressMoved {
             self.reconnect(peer, now);
         }
         self.dialling_ended(peer, class, now, upper);
@@ -271,9 +274,11 @@ impl<D: Device> O2iblnd<D> {
         now: Time,
         upper: &mut impl Above<D>,
     ) {
+        let mut state = state;
         let is_back = state == PortState::Up && self.removed.contains(&address);
         if is_back && self.device.listen(address).is_ok() {
             self.removed.remove(&address);
+            state = self.device.port_state(address);
         }
         let is_fatal = state != PortState::Up || self.removed.contains(&address);
         let mut concerned = Vec::new();
@@ -295,6 +300,25 @@ impl<D: Device> O2iblnd<D> {
                 self.doom_all(ni, CloseReason::DeviceRemoved);
                 self.fail_all_waiting(ni, now, upper);
             }
+        }
+    }
+
+    /// Follows an address to its new port: listens there, and closes the connections of the old one.
+    // [IB-37]
+    pub(super) fn moved(&mut self, address: Ipv4Addr, now: Time, upper: &mut impl Above<D>) {
+        let concerned = self.nis.iter().filter(|(_, ni)| ni.address == address);
+        let concerned: Vec<NiId> = concerned.map(|(&id, _)| id).collect();
+        if concerned.is_empty() || self.removed.contains(&address) {
+            return;
+        }
+        self.device.unlisten(address);
+        if self.device.listen(address).is_err() {
+            return self.port(address, PortState::Removed, now, upper);
+        }
+        let state = self.device.port_state(address);
+        self.port(address, state, now, upper);
+        for ni in concerned {
+            self.doom_all(ni, CloseReason::AddressMoved);
         }
     }
 

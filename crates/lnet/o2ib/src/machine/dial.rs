@@ -14,6 +14,7 @@ use crate::connection::{Conn, End, State};
 use crate::device::{ConnId, ConnectFailure, Device, Shape};
 use crate::peer::RECONNECTS_MAX;
 use crate::stats::CloseReason;
+use crate::version::OtherVersion;
 
 /// How long resolving an address and a route may take together.
 const RESOLVE: Duration = Duration::from_secs(10);
@@ -142,6 +143,10 @@ impl<D: Device> O2iblnd<D> {
             State::Accepting => {}
             State::Connecting => {
                 let Some(reply) = accepted(conn, data) else {
+                    if let Some((version, _)) = Message::other_version(data) {
+                        let peer = Some(conn.theirs.nid);
+                        self.versions.note(OtherVersion { peer, version });
+                    }
                     return self.doom(id, CloseReason::BadReply);
                 };
                 let (parameters, incarnation) = reply;
@@ -233,6 +238,11 @@ impl<D: Device> O2iblnd<D> {
         let rejection = rejection.map(understood);
         if let Some(rejection) = &rejection {
             self.stats.rejections.add(rejection.reason);
+            if rejection.reason == RejectionReason::ConnUncompat {
+                let peer = Some(conn.theirs.nid);
+                let version = rejection.version;
+                self.versions.note(OtherVersion { peer, version });
+            }
         }
         let Some(peer) = self.peers.get_mut(conn.peer) else {
             return;

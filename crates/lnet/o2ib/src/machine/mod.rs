@@ -26,10 +26,11 @@ use thiserror::Error;
 use self::dial::SPARE_SENDS;
 use crate::config::{LndNi, O2ibConfig};
 use crate::connection::{Around, Conn, State};
-use crate::device::{ConnId, Device, DeviceError, DeviceEvent};
+use crate::device::{ConnId, Device, DeviceError, DeviceEvent, PortState};
 use crate::peer::Peer;
 use crate::stats::{CloseReason, O2ibStats};
 use crate::table::Table;
+use crate::version::{OtherVersion, Versions};
 
 /// The reason why an interface cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -119,6 +120,7 @@ pub struct O2iblnd<D: Device> {
     /// Connections to be closed: a handler that finds a fault cannot close the connection it works on.
     doomed: VecDeque<(ConnId, CloseReason)>,
     scratch: Box<[u8; MESSAGE_MAX]>,
+    versions: Versions,
     stats: O2ibStats,
     #[cfg(feature = "defects")]
     pub(crate) defect: Option<Defect>,
@@ -159,6 +161,7 @@ impl<D: Device> O2iblnd<D> {
             is_checking: false,
             doomed: VecDeque::new(),
             scratch: Box::new([0; MESSAGE_MAX]),
+            versions: Versions::default(),
             stats: O2ibStats::default(),
             #[cfg(feature = "defects")]
             defect: None,
@@ -172,12 +175,13 @@ impl<D: Device> O2iblnd<D> {
     }
 
     /// Adds an interface and listens at its address. Interfaces with the same address share the listener; peers name
-    /// the interface that they mean.
+    /// the interface that they mean. If the port is not active, the interface begins with a fatal error
+    /// ([`Self::is_fatal`]).
     ///
     /// # Errors
     ///
     /// [`AddNiError`] says what is wrong.
-    // [IB-1]
+    // [IB-1] [IB-34]
     pub fn add_ni(&mut self, ni: LndNi) -> Result<(), AddNiError> {
         if ni.nid.net().lnd != LndType::O2IB {
             return Err(AddNiError::NotO2ib(ni.nid));
@@ -193,10 +197,11 @@ impl<D: Device> O2iblnd<D> {
             let listening = self.device.listen(address);
             listening.map_err(|error| AddNiError::Listen(address, error))?;
         }
+        let is_removed = self.removed.contains(&address);
         let added = Ni {
             config: ni,
             address,
-            is_fatal: false,
+            is_fatal: is_removed || self.device.port_state(address) != PortState::Up,
         };
         self.nis.insert(ni.ni, added);
         Ok(())
@@ -206,6 +211,12 @@ impl<D: Device> O2iblnd<D> {
     #[must_use]
     pub fn has_ni(&self, ni: NiId) -> bool {
         self.nis.contains_key(&ni)
+    }
+
+    /// Returns true if the interface has a fatal error: its port is not active, or its device is gone.
+    #[must_use]
+    pub fn is_fatal(&self, ni: NiId) -> bool {
+        self.nis.get(&ni).is_some_and(|ni| ni.is_fatal)
     }
 
     /// Returns true if the message is held here until the node above resumes or cancels it.
@@ -257,6 +268,7 @@ impl<D: Device> O2iblnd<D> {
             DeviceEvent::Disconnected(conn) => self.doom(conn, CloseReason::Disconnected),
             DeviceEvent::Drained(conn) => self.drained(conn, now, upper),
             DeviceEvent::Port(address, state) => self.port(address, state, now, upper),
+            DeviceEvent::Moved(address) => self.moved(address, now, upper),
         }
         self.settle(now, upper);
     }
@@ -287,6 +299,12 @@ impl<D: Device> O2iblnd<D> {
     #[must_use]
     pub fn stats(&self) -> &O2ibStats {
         &self.stats
+    }
+
+    /// Returns a peer that speaks another version of the protocol, each once. The program that drives the LND tells the
+    /// administrator.
+    pub fn next_other_version(&mut self) -> Option<OtherVersion> {
+        self.versions.next()
     }
 
     /// Returns the device, for the program that drives it.

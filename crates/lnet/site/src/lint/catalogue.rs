@@ -194,6 +194,11 @@ pub(crate) static WATERMARK_REPLACED: Lint = warning(
     "peercredits_hiw does not fit peer_credits, and the LND takes another",
     "set peercredits_hiw between half of peer_credits and one below",
 );
+pub(crate) static MEMLOCK: Lint = warning(
+    "memlock",
+    "o2ib nets use more memory than the stated limit of a process allows",
+    "raise the limit: LimitMEMLOCK=infinity in the unit, or `ulimit -l unlimited`",
+);
 pub(crate) static QUEUE_DEPTH_DIFFERS: Lint = warning(
     "queue-depth-differs",
     "nodes of one o2ib network have different peer_credits",
@@ -416,7 +421,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 69] = [
+pub static LINTS: [&Lint; 70] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -442,6 +447,7 @@ pub static LINTS: [&Lint; 69] = [
     &OPTION_MISTAKEN,
     &MTU_DIFFERS,
     &WATERMARK_REPLACED,
+    &MEMLOCK,
     &QUEUE_DEPTH_DIFFERS,
     &MAP_ON_DEMAND_DIFFERS,
     &CPT_EXCLUDES_DEVICE,

@@ -357,6 +357,19 @@ impl<'a> Message<'a> {
         Ok(Self { envelope, body })
     }
 
+    /// Returns the version of a message that speaks another one than [`VERSION`], and the NID at the place where each known
+    /// version has the sender. `None` for other bytes.
+    // [IB-3]
+    #[must_use]
+    pub fn other_version(bytes: &[u8]) -> Option<(u16, Option<Nid>)> {
+        let reader = Reader::new(WHAT, bytes);
+        let order = ByteOrder::of_magic(reader.u32(0).ok()?, MAGIC)?;
+        let reader = reader.with_order(order);
+        let version = reader.u16(4).ok()?;
+        let source = reader.nid4(16).ok().filter(|nid| !nid.is_any());
+        (version != VERSION).then_some((version, source))
+    }
+
     /// Returns as many of the bytes as the message states.
     fn stated(reader: &Reader<'_>, bytes: &'a [u8]) -> Result<&'a [u8], DecodeError> {
         let stated = reader.u32(8)?;

@@ -30,7 +30,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 49] = [
+const SEARCHES: [Search; 50] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -54,6 +54,7 @@ const SEARCHES: [Search; 49] = [
     nets::mixed_fabrics,
     nets::credits_too_few,
     nets::watermark_replaced,
+    nets::memlock,
     routes::route_passed_over,
     routes::hop_undefined,
     routes::gateway_not_local,

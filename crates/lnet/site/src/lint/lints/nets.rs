@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use lnet_config::pinned::{Pinned, size};
 use lnet_config::{NiShow, Step};
 use lnet_policy::Policy;
 use lnet_types::{LndType, Net};
 
 use crate::lint::catalogue::{
-    CPT_EXCLUDES_DEVICE, CREDITS_TOO_FEW, MIXED_FABRICS, MIXED_TUNABLES, WATERMARK_REPLACED,
+    CPT_EXCLUDES_DEVICE, CREDITS_TOO_FEW, MEMLOCK, MIXED_FABRICS, MIXED_TUNABLES,
+    WATERMARK_REPLACED,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{Ni, Node, listed};
@@ -119,6 +121,26 @@ pub(super) fn watermark_replaced(node: &Node<'_>) -> Vec<Finding> {
         node.finding(&WATERMARK_REPLACED, &path, reason, fix)
     });
     told.collect()
+}
+
+/// Reports a limit of locked memory that cannot hold what the o2ib nets register with devices. Only a node in user space has
+/// such a limit, so that without a stated limit nothing is reported.
+pub(super) fn memlock(node: &Node<'_>) -> Vec<Finding> {
+    let machine = node.machine();
+    let Some((machine, limit)) = machine.and_then(|one| Some((one, one.locked_memory?))) else {
+        return Vec::new();
+    };
+    let (mut config, _) = node.document().config();
+    machine.resolve_as_module(&mut config);
+    let Some(pinned) = Pinned::of(&config).filter(|pinned| pinned.total() > limit) else {
+        return Vec::new();
+    };
+    let reason = format!(
+        "the o2ib nets use up to {pinned}, and RLIMIT_MEMLOCK is {}: transfers fail when it is used up",
+        size(limit)
+    );
+    let fix = "LimitMEMLOCK=infinity in the unit of the node, or `ulimit -l unlimited`".to_owned();
+    vec![node.finding(&MEMLOCK, &[Step::Key("net")], reason, fix)]
 }
 
 /// Reports nets of several LNDs without a rule that ranks them: messages may take the slow net.
