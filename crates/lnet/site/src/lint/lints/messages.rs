@@ -159,7 +159,7 @@ const SYMBOLS: [&str; 3] = ["LNet", "lnet_", "libcfs_"];
 fn is_of_loader(line: &str) -> bool {
     let by_program = LOADING.iter().find_map(|name| line.split_once(name));
     if let Some((_, text)) = by_program {
-        return text.split([' ', '\t', '=']).any(|word| is_module(word));
+        return text.split([' ', '\t', '=']).any(is_module);
     }
     LOADED.iter().any(|said| {
         line.split_once(said).is_some_and(|(before, after)| {
