@@ -34,7 +34,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_enum, default_value_t = Form::Yaml, value_name = "FORM")]
     to: Form,
     /// Write the configuration that this machine needs to reach this node, from its interfaces and routes; a host name
-    /// can stand for the address
+    /// can stand for the address, on tcp and on o2ib: the first of its addresses that this machine reaches counts
     #[arg(long = "for", value_name = "NID", conflicts_with_all = ["input", "modprobe", "networks", "ip2nets", "routes", "default_hop", "interface"])]
     own: Option<String>,
     /// A file of modprobe.d; repeatable

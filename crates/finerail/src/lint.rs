@@ -20,14 +20,15 @@ Examples:
   finerail lint node.yaml --interfaces node.json
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
+  dmesg | finerail lint -                                      what its messages mean
   lnetctl stats show > 1; sleep 60; lnetctl stats show | finerail lint - --since 1     what fails now
 
 Exit code: 0 no errors, 1 errors were found, 2 wrong usage, or a file cannot be read or is no YAML; the \
 findings of the other files are printed nevertheless.
 ")]
 pub(crate) struct LintArgs {
-    /// A node's configuration: YAML that lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
-    /// input; several are checked one by one and against each other
+    /// A node's configuration: YAML that lnetctl exports, shows or imports, or a file of modprobe.d; or a log, or what
+    /// modprobe, mount, lnetctl or dnf printed; `-`: standard input; several are checked one by one and against each other
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
     /// A node's interfaces, the output of `ip -j addr` or `ip addr`, and behind it, for nodes with o2ib networks, that of

@@ -178,6 +178,10 @@ fn the_configuration_for_a_node_reaches_it() {
         .run("client", &["convert", "--for", "5@gni"])
         .expect_code(2)
         .expect_error("only NIDs of tcp and o2ib");
+    path.lab
+        .run("client", &["convert", "--for", "localhost@o2ib"])
+        .expect_code(1)
+        .expect_error("127.0.0.1");
     path.node.stop().expect_code(0);
 }
 

@@ -10,27 +10,37 @@ use lnet_site::lint::is_virtual;
 use lnet_types::Nid;
 
 use crate::common::Negative;
-use crate::ctl::hosts::nid_of;
+use crate::ctl::hosts::nids_of;
 use crate::{ip, rails};
 
 /// The interfaces of this machine that lead to a node.
 pub(super) struct Own {
     nid: Nid,
+    /// The name that stood for the NID.
+    name: Option<String>,
     /// The names of the interfaces, that of the system's own route first.
     interfaces: Vec<String>,
     addresses: Vec<IpAddr>,
 }
 
 impl Own {
+    /// Finds the interfaces that lead to a NID, or to the first address of a host name that this machine reaches.
+    pub(super) fn find(target: &str) -> anyhow::Result<Self> {
+        let nids = nids_of(target)?;
+        let machine = Machine::parse(&ip::addresses()?)?;
+        let own = first_reached(target, nids, |nid| Self::of(nid, &machine))?;
+        let is_nid = target.parse::<Nid>().is_ok();
+        let name = (!is_nid).then(|| target.to_owned());
+        Ok(Self { name, ..own })
+    }
+
     /// Finds the interfaces. Several of them count if each reaches the node as the first one does: in one subnet, or
     /// with an address without a subnet.
-    pub(super) fn find(target: &str) -> anyhow::Result<Self> {
-        let nid: Nid = nid_of(target).parse()?;
+    fn of(nid: Nid, machine: &Machine) -> anyhow::Result<Self> {
         let address = nid.ip().filter(|_| is_by_ip(nid.net()));
         let Some(address) = address else {
             bail!("{nid}: only NIDs of tcp and o2ib are addresses that the system has routes to");
         };
-        let machine = Machine::parse(&ip::addresses()?)?;
         if machine.named_addresses().any(|(_, own)| own == address) {
             bail!(Negative(format!("{address} is an address of this machine")));
         }
@@ -61,6 +71,7 @@ impl Own {
             .collect();
         Ok(Self {
             nid,
+            name: None,
             interfaces: rails.iter().map(|one| one.name.clone()).collect(),
             addresses: rails
                 .iter()
@@ -105,7 +116,8 @@ impl Own {
 
     /// Returns what the user should know about the result.
     pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let name = self.name.iter();
+        let mut notes: Vec<String> = name.map(|name| format!("{name} is {}", self.nid)).collect();
         if self.is_large() {
             notes.push(
                 "IPv6 NIDs need release 2.16 or later; its kernel nodes take them with `lnetctl lnet configure --large` \
@@ -132,6 +144,32 @@ impl Own {
     }
 }
 
+/// Returns what is found for the first NID of a name for which something is found. If nothing is, the error has the reason
+/// for each NID.
+fn first_reached<T>(
+    target: &str,
+    nids: Vec<Nid>,
+    find: impl Fn(Nid) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut refused = Vec::new();
+    for nid in nids {
+        match find(nid) {
+            Ok(found) => return Ok(found),
+            Err(error) => refused.push(error),
+        }
+    }
+    if refused.len() == 1
+        && let Some(error) = refused.pop()
+    {
+        return Err(error);
+    }
+    let reasons: Vec<String> = refused.iter().map(|error| format!("{error:#}")).collect();
+    bail!(Negative(format!(
+        "no address of {target} is reached: {}",
+        reasons.join("; ")
+    )));
+}
+
 /// Returns the address of an interface from which an address of the same kind is reached.
 fn source(interface: &Interface, to: IpAddr) -> Option<IpAddr> {
     let mut addresses = interface.addresses.iter().map(|address| address.ip);
@@ -141,4 +179,33 @@ fn source(interface: &Interface, to: IpAddr) -> Option<IpAddr> {
 
 fn is_usable(name: &str) -> bool {
     name != "lo" && !is_virtual(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_of_a_name_is_tried() {
+        let nids = || -> Vec<Nid> {
+            let texts = ["10.0.0.1@tcp", "10.0.0.2@tcp", "fd00::1@tcp"];
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let only = |good: &'static str| {
+            first_reached("mgs@tcp", nids(), move |nid| match nid.to_string() {
+                text if text == good => Ok(text),
+                text => bail!("no route to {text}"),
+            })
+        };
+        assert_eq!(only("fd00::1@tcp").unwrap(), "fd00::1@tcp");
+        let error = only("none").unwrap_err();
+        assert!(error.is::<Negative>());
+        assert_eq!(
+            error.to_string(),
+            "no address of mgs@tcp is reached: no route to 10.0.0.1@tcp; no route to 10.0.0.2@tcp; no route to fd00::1@tcp"
+        );
+        let one = vec!["10.0.0.9@tcp".parse().unwrap()];
+        let error = first_reached("mgs@tcp", one, |_| -> anyhow::Result<()> { bail!("down") });
+        assert_eq!(error.unwrap_err().to_string(), "down");
+    }
 }

@@ -127,7 +127,7 @@ impl ModuleOptions {
             );
             LeftOut::lost(text).with_advice("join the values, or remove all but one".to_owned())
         });
-        let mut notes: Vec<LeftOut> = twice.collect();
+        let mut notes: Vec<LeftOut> = twice.chain(self.contradiction()).collect();
         let mut config = Config {
             nets: self.nets(defaults)?,
             ip2nets: self.ip2nets(&mut notes),
@@ -139,6 +139,16 @@ impl ModuleOptions {
         self.add_routes(&mut config, defaults, &mut notes)?;
         lnd::add(self, &mut config, &mut notes);
         Ok((config, notes))
+    }
+
+    /// Returns a note if the options name the networks in two ways, which the module refuses.
+    // [CONF-50]
+    fn contradiction(&self) -> Option<LeftOut> {
+        let is_both = !self.networks.is_empty() && !self.ip2nets.is_empty();
+        is_both.then(|| {
+            let text = "networks and ip2nets: they exclude each other, and the module does not start with both";
+            LeftOut::lost(text.to_owned()).with_advice("remove the wrong one".to_owned())
+        })
     }
 
     fn nets(&self, defaults: &ConvertDefaults) -> Result<Vec<NetConfig>, ConvertError> {

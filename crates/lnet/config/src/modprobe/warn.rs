@@ -6,15 +6,7 @@ impl ModuleOptions {
     /// Warnings about valid options that are deprecated or have an unexpected meaning.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        warnings.extend(self.deprecated());
-        if !self.networks.is_empty() && !self.ip2nets.is_empty() {
-            warnings.push(
-                "networks, ip2nets: they exclude each other, and the module does not start with both; the YAML contains \
-                 both, so remove the wrong one"
-                    .to_owned(),
-            );
-        }
+        let mut warnings: Vec<String> = self.deprecated().into_iter().collect();
         warnings.extend(lnd::timeouts(self).map(|option| {
             format!(
                 "{option}: nodes of Finerail take the timeout from the YAML, kernel nodes from their module only"

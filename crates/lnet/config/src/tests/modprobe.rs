@@ -331,20 +331,26 @@ fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
     assert!(ModuleOptions::default().warnings().is_empty());
 }
 
+// [CONF-50] [CONF-54]
 #[test]
-fn what_the_converter_takes_and_the_module_does_not_is_warned_of() {
-    let warned = |text: &str| {
+fn networks_and_ip2nets_together_make_no_whole_document() {
+    let lost = |text: &str| {
         let options = ModuleOptions::parse(text, Dialect::Converter).unwrap();
-        let warnings = options.warnings();
-        warnings
-            .iter()
-            .any(|warning| warning.starts_with("networks, ip2nets: they exclude each other"))
+        let (config, notes) = options.to_config(&ConvertDefaults::default()).unwrap();
+        let lost = notes.iter().filter(|note| note.has_effect);
+        let lost: Vec<String> = lost.map(ToString::to_string).collect();
+        (lost.join("\n"), config.nets.len(), config.ip2nets.len())
     };
-    assert!(warned(
-        "options lnet networks=tcp(eth0) ip2nets=\"tcp(eth0) *.*.*.*\""
-    ));
-    assert!(!warned("options lnet networks=tcp(eth0)"));
-    assert!(!warned("options lnet ip2nets=\"tcp(eth0) *.*.*.*\""));
+    let both = "options lnet networks=tcp(eth0) ip2nets=\"tcp(eth0) *.*.*.*\"";
+    let told = "networks and ip2nets: they exclude each other, and the module does not start with both; remove the \
+                wrong one";
+    assert_eq!(lost(both), (told.to_owned(), 1, 1));
+    assert_eq!(
+        lost("options lnet networks=tcp(eth0)"),
+        (String::new(), 1, 0)
+    );
+    let rules = "options lnet ip2nets=\"tcp(eth0) *.*.*.*\"";
+    assert_eq!(lost(rules), (String::new(), 0, 1));
 }
 
 #[test]

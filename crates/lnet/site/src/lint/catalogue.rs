@@ -301,7 +301,7 @@ pub(crate) static MESSAGES_FAILED: Lint = warning(
 );
 pub(crate) static KERNEL_MESSAGE: Lint = warning(
     "kernel-message",
-    "messages of kernel nodes in a log, by kind and node",
+    "messages of the kernel and of programs in a log",
     "see the finding: each kind has its next command",
 );
 pub(crate) static RULE_DEAD: Lint = warning(

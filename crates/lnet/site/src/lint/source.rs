@@ -11,7 +11,7 @@ use lnet_types::Net;
 use thiserror::Error;
 
 use crate::lint::Input;
-use crate::lint::lints::is_message;
+use crate::lint::lints::is_log;
 
 /// The steps to a key of a document.
 pub(crate) type Path = Vec<Step<'static>>;
@@ -55,7 +55,7 @@ pub(crate) struct Source<'a> {
     pub(crate) skipped: Vec<(RouteConfig, Skipped)>,
     /// Options that the module does not take.
     pub(crate) mistakes: Vec<Mistake>,
-    /// True if the text is a log with messages of the kernel's modules.
+    /// True if the text is a log, or what a program printed, and no configuration.
     is_log: bool,
     /// True if the text has options of the module.
     pub(crate) is_options: bool,
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
             unnamed: Vec::new(),
             skipped: Vec::new(),
             mistakes: Vec::new(),
-            is_log: input.text.lines().any(is_message),
+            is_log: is_log(input.text),
             is_options: is_options(input.text),
             port: input.port,
             bulk_port: None,
@@ -195,10 +195,9 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Returns the lines of a log; none if the text is no log.
-    pub(crate) fn log(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        let text = if self.is_log { self.text } else { "" };
-        text.lines()
+    /// Returns the text of a log; nothing if the text is no log.
+    pub(crate) fn log(&self) -> &'a str {
+        if self.is_log { self.text } else { "" }
     }
 
     /// Returns true if a part of the section was rejected. What is absent from the section then proves nothing.

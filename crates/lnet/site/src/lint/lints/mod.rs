@@ -4,11 +4,15 @@
 //! document is not known, so no lint draws a conclusion from what is absent there.
 
 mod document;
+mod errnos;
 mod globals;
 mod interfaces;
 mod kernel;
 mod kinds;
+mod log;
 mod loops;
+mod messages;
+mod named;
 mod nets;
 mod observed;
 mod parameters;
@@ -22,7 +26,7 @@ mod site;
 use crate::lint::finding::Finding;
 use crate::lint::node::Node;
 
-pub(super) use kernel::is_message;
+pub(super) use log::is_log;
 pub use places::is_virtual;
 
 /// A lint of one node.
