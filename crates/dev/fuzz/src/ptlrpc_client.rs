@@ -108,20 +108,24 @@ struct Play {
 
 impl Play {
     fn run(&mut self, input: &mut Input<'_>) {
-        for _ in 0..STEPS_MAX {
-            match self.exchange.step(self.now) {
-                Step::Over => return,
-                Step::Wait(until) => {
-                    assert!(until > self.now, "a wait that ends at once");
-                    self.now = until;
-                }
-                Step::Send(request) => {
-                    self.server.at(self.now.saturating_since(BEGIN));
-                    self.play(&request, input);
-                }
+        let has_ended = (0..STEPS_MAX).any(|_| self.is_over(input));
+        assert!(has_ended, "the conversation does not end");
+    }
+
+    /// Takes one step. Returns whether the conversation was over before.
+    fn is_over(&mut self, input: &mut Input<'_>) -> bool {
+        match self.exchange.step(self.now) {
+            Step::Over => return true,
+            Step::Wait(until) => {
+                assert!(until > self.now, "a wait that ends at once");
+                self.now = until;
+            }
+            Step::Send(request) => {
+                self.server.at(self.now.saturating_since(BEGIN));
+                self.play(&request, input);
             }
         }
-        panic!("the conversation does not end");
+        false
     }
 
     /// Does with a request what the input says.
@@ -141,7 +145,7 @@ impl Play {
             2 => answers.iter_mut().for_each(|answer| cut(answer, input)),
             3 => answers.clear(),
             4 => answers = vec![made_up(request, input)],
-            5 => answers.extend(self.all.iter().cloned().take(KEPT_MAX)),
+            5 => answers.extend(self.all.iter().take(KEPT_MAX).cloned()),
             7 => self.exchange.stop(self.now),
             _ => {}
         }

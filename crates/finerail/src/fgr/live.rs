@@ -305,7 +305,9 @@ mod tests {
             net: lnet_types::Net::tcp(1),
         };
         assert!(judge(&[], false).is_ok());
-        let refused = judge(&[loss.clone()], false).unwrap_err().to_string();
+        let refused = judge(std::slice::from_ref(&loss), false)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("--despite-losses"), "{refused}");
         assert!(judge(&[loss], true).is_ok());
     }

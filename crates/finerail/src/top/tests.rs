@@ -167,7 +167,7 @@ fn o2ib_sample(at: u64) -> Sample {
         ("sent", "put_req", at * 40),
         ("received", "noop", at),
         ("waited for credits", "", at * 3),
-        ("written by RDMA", "", at * 40 << 20),
+        ("written by RDMA", "", (at * 40) << 20),
         ("rejected by a peer", "msg_queue_size", 1),
         ("pinned", "", 9 << 20),
     ];
