@@ -260,7 +260,7 @@ fn wrong_descriptions_are_rejected_with_their_lines() {
         ),
         (
             "site: a\ngroups:\n  - {nodes: r1, role: client, on: [{net: tcp, first: 10.0.0.1, interface: e, rate: -1}]}\n",
-            "GB/s above 0",
+            "a:3: rate: '-1' is not a number of GB/s from 0.001 to 1,000,000",
         ),
         (
             "site: a\ngroups:\n  - {nodes: r1, role: client, on: [{net: tcp, first: 10.0.0.1, interface: e, rate: 1, tunables: {nonsense: 1}}]}\n",

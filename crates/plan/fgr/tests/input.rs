@@ -85,7 +85,7 @@ fn one_pass_over_a_machine_file_finds_every_problem_with_its_line() {
         complaints(read_machine("mini.yaml", &file)),
         [
             "mini.yaml:2: origin: 'dreamt' is not one of published, assumed, synthetic",
-            "mini.yaml:3: unknown key 'colour'; known are machine, origin, fabric, clients, groups, footprint, down",
+            "mini.yaml:3: unknown key 'colour'; known are machine, origin, fabric, clients, groups, rates, footprint, down",
             "mini.yaml:10: size: 'four' is not a number up to 65535",
         ]
     );

@@ -26,8 +26,10 @@ use crate::rdma::cm::{CmMessage, Step};
 use crate::rdma::packet::{Memory, Operation, Part, RdmaPacket};
 use crate::summary::Summary;
 
-/// The most packets beyond the expected one that are dropped. After more, the expected one is not in the capture.
-const AHEAD_MAX: u32 = 128;
+/// The most packets beyond the expected one that are dropped. After more, the expected one is not in the capture. A sender
+/// has up to some hundred packets under way, and sends them anew each time that the expected one is lost on the wire. Where
+/// the capture has both directions, the receiver's acknowledgement tells earlier.
+const AHEAD_MAX: u32 = 1024;
 /// Sequence numbers have 24 bits; those of the lower half of the distance are ahead.
 const PSN_MASK: u32 = 0xFF_FFFF;
 const PSN_HALF: u32 = 0x80_0000;
