@@ -188,7 +188,7 @@ fn running_site(nodes: &[Node<'_>]) -> Site {
 }
 
 /// Refuses steps during which messages are lost, and names the losses. With `despite_losses` only names them.
-fn judge(losses: &[Finding], despite_losses: bool) -> anyhow::Result<()> {
+fn check_losses(losses: &[Finding], despite_losses: bool) -> anyhow::Result<()> {
     let shown = losses.iter().take(LOSSES_MAX);
     for loss in shown {
         writeln!(io::stderr(), "warning: during the roll-out: {loss}")?;
@@ -208,7 +208,7 @@ fn judge(losses: &[Finding], despite_losses: bool) -> anyhow::Result<()> {
 
 fn roll_out(plan: &Site, nodes: &mut [Node<'_>], despite_losses: bool) -> anyhow::Result<ExitCode> {
     let order = rollout(&running_site(nodes), plan);
-    judge(&order.open, despite_losses)?;
+    check_losses(&order.open, despite_losses)?;
     let mut differs = false;
     for (number, step) in (1..).zip(&order.steps) {
         let (mut count, mut as_planned) = (0, 0);
@@ -296,7 +296,7 @@ fn without_command(live: &Node<'_>) -> Option<String> {
 mod tests {
     use fgr::check::Finding;
 
-    use super::judge;
+    use super::check_losses;
 
     #[test]
     fn steps_with_losses_are_refused_unless_they_are_wanted() {
@@ -304,11 +304,11 @@ mod tests {
             class: "client-001".to_owned(),
             net: lnet_types::Net::tcp(1),
         };
-        assert!(judge(&[], false).is_ok());
-        let refused = judge(std::slice::from_ref(&loss), false)
+        assert!(check_losses(&[], false).is_ok());
+        let refused = check_losses(std::slice::from_ref(&loss), false)
             .unwrap_err()
             .to_string();
         assert!(refused.contains("--despite-losses"), "{refused}");
-        assert!(judge(&[loss], true).is_ok());
+        assert!(check_losses(&[loss], true).is_ok());
     }
 }
