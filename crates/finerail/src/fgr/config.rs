@@ -195,15 +195,16 @@ impl SchemeArgs {
     }
 }
 
-/// Returns the paths of the files that the command wrote into a directory: those that its `nodes.csv` names.
+/// Returns the paths of the files that the command wrote into a directory: those that its `nodes.csv` names, and none
+/// without it.
 fn written(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let list = directory.join("nodes.csv");
+    if !list.exists() {
+        return Ok(BTreeSet::new());
+    }
     let mut paths: BTreeSet<String> = ["module.conf", "nodes.csv", "inventory.yaml"]
         .map(str::to_owned)
         .into();
-    let list = directory.join("nodes.csv");
-    if !list.exists() {
-        return Ok(paths);
-    }
     let file = open(&list).with_context(|| format!("cannot read {}", list.display()))?;
     for line in read_nodes(&list.display().to_string(), file)? {
         let class = ["yaml", "conf", "udsp"].map(|end| format!("classes/{}.{end}", line.class));
@@ -231,6 +232,8 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
     let own = written(output)?;
     output::prepare(output, &["classes", "nodes"], |path| own.contains(path))?;
     drop(own);
+    // First the list of what is this command's own, so that the command can be repeated wherever it ends.
+    output::write_file(&output.join("nodes.csv"), |out| site.write_nodes(out))?;
     let mut refused = Vec::new();
     for class in &site.classes {
         let made = site.class_files(class);
@@ -240,7 +243,6 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
         refused.extend(made.refused);
     }
     write(output, "module.conf", &site.module_options())?;
-    output::write_file(&output.join("nodes.csv"), |out| site.write_nodes(out))?;
     output::write_file(&output.join("inventory.yaml"), |out| {
         site.write_inventory(out)
     })?;

@@ -12,7 +12,7 @@ use fgr::job::{Bandwidth, Job, JobReport, Limit, ROUTER_RATE};
 use fgr::links::{LinkNames, in_digits};
 use fgr::rates::{Known, is_rate};
 use fgr::topology::Fabric;
-use fgr::{Machine, Plan, read_plan};
+use fgr::{Machine, Origin, Plan, read_plan};
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 use serde::Serialize;
@@ -85,6 +85,9 @@ pub(crate) struct JobArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// How a rate is known that the user gave.
+const GIVEN: &str = "given";
 
 /// GB/s that a node injects into Gemini.
 const GEMINI: f64 = 10.4;
@@ -175,7 +178,7 @@ pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
     let report = report.ok_or_else(|| anyhow!("a job needs nodes, and targets that hold data"))?;
     let mut answer = answer(&job, &report, &servers);
     if args.client_rate.is_some() {
-        answer.client_rate_known = Known::Measured.name();
+        answer.client_rate_known = GIVEN;
     }
     let text = if args.json {
         serde_json::to_string_pretty(&answer)? + "\n"
@@ -261,12 +264,13 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
         nets: job.nets.iter().map(net_name).collect(),
         router_rate_gb_s: job.router_rate.unwrap_or(ROUTER_RATE),
         router_rate_known: match job.router_rate {
-            Some(_) => Known::Measured.name(),
+            Some(_) => GIVEN,
             None => Known::Assumed.name(),
         },
         client_rate_gb_s: job.client_rate,
         client_rate_known: match machine.fabric {
-            Fabric::Grid(..) => Known::Published.name(),
+            // The rate of Titan's interconnect.
+            Fabric::Grid(..) if machine.origin == Origin::Published => Known::Published.name(),
             _ => Known::Assumed.name(),
         },
         efficiency: report.efficiency,

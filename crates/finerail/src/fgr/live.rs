@@ -7,7 +7,7 @@
 //!
 //! A node that is as planned gets no command. The same command therefore continues a roll-out that ended early.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -134,7 +134,7 @@ fn tell_others(plan: &Site, given: &BTreeMap<&str, Node<'_>>) -> io::Result<()> 
     };
     writeln!(
         io::stderr(),
-        "note: {count} of the {of} nodes of the plan were not given and are not looked at: {names}"
+        "note: {count} of the {of} nodes of the plan were not given: they are not looked at, and count as planned: {names}"
     )
 }
 
@@ -169,9 +169,19 @@ fn exit_code(differs: bool) -> ExitCode {
     }
 }
 
-/// The nodes as they run now, as a site.
-fn running_site(nodes: &[Node<'_>]) -> Site {
-    let mut site = Site::default();
+/// The nodes as they run now, as a site. Those that were not given count as being as planned, so that what the given
+/// ones would lose on the way to them is seen.
+fn running_site(plan: &Site, nodes: &[Node<'_>]) -> Site {
+    let mut site = Site {
+        classes: plan.classes.clone(),
+        ..Site::default()
+    };
+    let given: BTreeSet<&str> = nodes.iter().map(|live| live.node.name.as_str()).collect();
+    let others = plan.nodes.iter();
+    site.nodes = others
+        .filter(|node| !given.contains(node.name.as_str()))
+        .cloned()
+        .collect();
     for live in nodes {
         site.nodes.push(SiteNode {
             class: site.classes.len(),
@@ -207,7 +217,7 @@ fn check_losses(losses: &[Finding], despite_losses: bool) -> anyhow::Result<()> 
 }
 
 fn roll_out(plan: &Site, nodes: &mut [Node<'_>], despite_losses: bool) -> anyhow::Result<ExitCode> {
-    let order = rollout(&running_site(nodes), plan);
+    let order = rollout(&running_site(plan, nodes), plan);
     check_losses(&order.open, despite_losses)?;
     let mut differs = false;
     for (number, step) in (1..).zip(&order.steps) {
@@ -294,9 +304,23 @@ fn without_command(live: &Node<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fgr::check::Finding;
+    use fgr::check::{Finding, rollout};
+    use fgr::config::{Site, Timing};
 
-    use super::check_losses;
+    use super::{check_losses, running_site};
+
+    #[test]
+    fn nodes_that_are_not_given_count_as_planned() {
+        let text = "site: a\ngroups:\n  - {nodes: 'c[1-2]', role: client, on: [{net: tcp, first: 10.0.0.1, interface: e, rate: 1}]}\n  \
+                    - {nodes: s1, role: server, on: [{net: tcp, first: 10.0.0.9, interface: e, rate: 1}]}\n";
+        let plan: Site = fgr::chain::read_chain("a", text)
+            .unwrap()
+            .site(Timing::PLANNED);
+        let running = running_site(&plan, &[]);
+        assert_eq!(running.nodes, plan.nodes);
+        let order = rollout(&running, &plan);
+        assert_eq!(order.open, []);
+    }
 
     #[test]
     fn steps_with_losses_are_refused_unless_they_are_wanted() {

@@ -1,5 +1,6 @@
 //! The output directory of a command, and texts that are written piece by piece while they are made.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -44,6 +45,8 @@ pub(super) fn prepare(
             path.display()
         );
     }
+    // The files of the folders first, then in the order of names: what says which files are the command's own is the last.
+    old.sort_by_key(|path| (Reverse(path.components().count()), path.clone()));
     for path in old {
         fs::remove_file(&path).with_context(|| cannot("remove", &path))?;
     }

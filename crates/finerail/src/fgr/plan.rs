@@ -1,15 +1,17 @@
 //! `finerail fgr plan`: the routers of every client, as a table, CSV or YAML.
 
-use std::io::{self, BufWriter};
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
 use fgr::evaluate::{Evaluation, Gateways};
 use fgr::links::in_digits;
 use fgr::rates::router_rates;
-use fgr::{Machine, Plan, write_csv, write_yaml};
+use fgr::{CSV_HEADER, Machine, Plan, write_csv, write_yaml};
 
 use super::input::PlanningArgs;
 use super::output;
@@ -57,8 +59,23 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The files of `--output`.
+const FILES: [&str; 3] = ["plan.csv", "plan.yaml", "summary.txt"];
+
+/// Returns whether a file is there and begins as a plan of this command does.
+fn is_plan(path: &Path) -> anyhow::Result<bool> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    let mut begin = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    file.take(CSV_HEADER.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == CSV_HEADER.as_bytes())
+}
+
 fn write_all(directory: &Path, machine: &Machine, plan: &Plan) -> anyhow::Result<()> {
-    let is_own = |path: &str| ["plan.csv", "plan.yaml", "summary.txt"].contains(&path);
+    let is_earlier = is_plan(&directory.join("plan.csv"))?;
+    let is_own = |path: &str| is_earlier && FILES.contains(&path);
     output::prepare(directory, &[], is_own)?;
     let files = [
         ("plan.csv", Format::Csv),

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use lnet_o2ib::fabric::{Event, NI, World, address, nid};
 use lnet_o2ib::{
-    AddNiError, CloseReason, ConnectFailure, Device, Failure, LndNi, NiId, NiTuning, O2ibConfig,
-    OtherVersion,
+    AddNiError, CloseReason, ConnectFailure, Device, DeviceEvent, Failure, LndNi, NiId, NiTuning,
+    O2ibConfig, OtherVersion, PortState,
 };
 use lnet_wire::o2ib::{Body, Envelope, Message, Parameters, Rejection, RejectionReason};
 
@@ -706,6 +706,11 @@ fn an_address_that_moves_takes_its_listener_and_closes_its_connections() {
             .of(CloseReason::AddressMoved)
     };
     assert_eq!(closed(&world), 1);
+    // News of the port that the address has left come late.
+    let (now, node) = (world.now, &mut world.nodes[1]);
+    let late = DeviceEvent::Port(address(1), PortState::Down);
+    node.lnd.event(late, now, &mut node.program);
+    assert!(!node.lnd.is_fatal(NI));
     assert_eq!(world.nodes[1].program.fatal, [] as [bool; 0]);
     // A message that waits for a connection is sent by the next attempt.
     let second = world.put(1, 0, 5000);

@@ -5,6 +5,9 @@ use std::fmt::{self, Write};
 use crate::machine::Machine;
 use crate::plan::Plan;
 
+/// The beginning of the header of [`write_csv`], by which a plan is known.
+pub const CSV_HEADER: &str = "client_nid,net,primary_nid";
+
 /// Writes the header `client_nid,net,primary_nid,backup1_nid,…`, then one line for each client and
 /// net, in ascending order of both. Nodes are written as the machine's numbers, nets as LNet writes
 /// them. Lines end with a line feed. The field of a missing router is empty.
@@ -13,7 +16,7 @@ use crate::plan::Plan;
 ///
 /// Errors of `out`.
 pub fn write_csv(machine: &Machine, plan: &Plan, out: &mut impl Write) -> fmt::Result {
-    out.write_str("client_nid,net,primary_nid")?;
+    out.write_str(CSV_HEADER)?;
     for backup in 1..plan.choices() {
         write!(out, ",backup{backup}_nid")?;
     }

@@ -79,7 +79,7 @@ pub mod topology;
 mod transport;
 
 pub use assign::assign;
-pub use csv::write_csv;
+pub use csv::{CSV_HEADER, write_csv};
 pub use document::write_yaml;
 pub use input::{
     ClientDraft, Draft, HostListError, MAX_INPUT_BYTES, MapNode, ModuleDraft, NodeDraft, Synthetic,

@@ -274,7 +274,11 @@ impl<D: Device> O2iblnd<D> {
         now: Time,
         upper: &mut impl Above<D>,
     ) {
-        let mut state = state;
+        let mut state = match state {
+            // The news may be of a port that the address has left.
+            PortState::Down if !self.removed.contains(&address) => self.device.port_state(address),
+            state => state,
+        };
         let is_back = state == PortState::Up && self.removed.contains(&address);
         if is_back && self.device.listen(address).is_ok() {
             self.removed.remove(&address);

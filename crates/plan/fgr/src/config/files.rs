@@ -148,8 +148,8 @@ impl Site {
                 writeln!(out, "          hosts:")?;
                 for run in members.get(&index).into_iter().flatten() {
                     let names = names(run, ':');
-                    // YAML takes these names for numbers.
-                    match names.starts_with("0x") {
+                    // YAML takes some of these names for numbers: 0x12, 0b101.
+                    match names.starts_with(|c: char| c.is_ascii_digit()) {
                         true => writeln!(out, "            \"{names}\":")?,
                         false => writeln!(out, "            {names}:")?,
                     }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::naming;
-use crate::input::{NODE_NAME, fits, is_file_name, is_node_name};
+use crate::input::{fits, is_file_name};
 use crate::problem::{InputError, Problems, shown};
 
 /// The type of a node.
@@ -133,7 +132,7 @@ impl Reader {
         let (data, comment) = content.split_once('#').unwrap_or((content, ""));
         let taken = match data.split_whitespace().next() {
             Some("Switch") => self.item(ItemKind::Switch, data, comment),
-            Some("Ca") => self.adapter(line, data, comment, problems),
+            Some("Ca") => self.adapter(data, comment),
             Some("Rt") => self.item(ItemKind::Router, data, comment),
             Some(word) if word.starts_with('[') => self.port(line, data, comment),
             _ => None,
@@ -161,21 +160,9 @@ impl Reader {
         Some(())
     }
 
-    fn adapter(
-        &mut self,
-        line: u32,
-        data: &str,
-        comment: &str,
-        problems: &mut Problems,
-    ) -> Option<()> {
-        let description = quoted(comment)?.trim();
+    fn adapter(&mut self, data: &str, comment: &str) -> Option<()> {
         // A GUID names a host without another name.
         is_file_name(quoted(data)?).then_some(())?;
-        if let Ok((host, _)) = naming::host(description)
-            && !is_node_name(&host)
-        {
-            problems.value(line, "host", &host, NODE_NAME);
-        }
         self.item(ItemKind::Adapter, data, comment)
     }
 

@@ -1,5 +1,6 @@
 //! What the description of an adapter says: the host, and which of its adapters.
 
+use crate::input::is_node_name;
 use crate::problem::shown;
 
 /// Why an adapter is no interface of a host that a plan can name.
@@ -8,6 +9,7 @@ pub(super) enum Unnamed {
     Aggregation,
     Default,
     NoHostName,
+    BadHostName,
 }
 
 impl Unnamed {
@@ -16,6 +18,7 @@ impl Unnamed {
             Self::Aggregation => "they are aggregation nodes of switches",
             Self::Default => "a default description names no host",
             Self::NoHostName => "the description has no host name",
+            Self::BadHostName => "no configuration can carry the host name in the description",
         }
     }
 }
@@ -41,6 +44,7 @@ pub(super) fn host(description: &str) -> Result<(String, String), Unnamed> {
         .trim_matches(|c| c == ';' || c == '\'');
     match host.to_ascii_lowercase().as_str() {
         "" | "localhost" | "localhost.localdomain" | "(none)" => Err(Unnamed::NoHostName),
+        _ if !is_node_name(host) => Err(Unnamed::BadHostName),
         _ => Ok((host.to_owned(), shown(&words.collect::<Vec<_>>().join(" ")))),
     }
 }
