@@ -89,7 +89,7 @@ static WARNINGS: [&Kind; 7] = [
 ];
 
 fn is_warning(kind: &Kind) -> bool {
-    WARNINGS.iter().any(|warning| *warning == kind)
+    WARNINGS.contains(&kind)
 }
 
 /// Returns whether the target works for a mount in spite of the trouble.
