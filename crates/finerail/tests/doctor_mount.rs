@@ -452,7 +452,8 @@ fn troubles_of_the_way_to_a_target_are_named() {
 #[test]
 fn what_a_target_answers_is_named() {
     for (kind, opc, trouble) in [
-        ("target-absent", opc::OST_CONNECT, Trouble::Status(-19)),
+        // The failover node does not answer the connect.
+        ("target-silent", opc::OST_CONNECT, Trouble::Status(-19)),
         ("target-starting", opc::OST_CONNECT, Trouble::Status(-11)),
         ("target-banned", opc::OST_CONNECT, Trouble::Status(-1)),
         ("target-banned", opc::OST_STATFS, Trouble::Banned),

@@ -20,8 +20,7 @@ fn log_with_hundreds_of_nets_makes_interfaces_on_some_of_them() {
         })
     };
     let ended = world("--targets").run("many nets").expect_code(1);
-    let first = ended.out.lines().next().unwrap();
-    assert!(first.ends_with("[not-examined]"), "{first}");
+    assert!(ended.out.contains("[not-examined]"), "{}", ended.out);
     assert!(ended.out.contains("on 64 nets at most"), "{}", ended.out);
     let tried = ended.out.matches(" from 127.0.0.1@tcp").count();
     // One is that of the MGS and the MDT.

@@ -16,8 +16,8 @@ pub enum Severity {
 pub struct Kind {
     /// Its name, which stays.
     pub name: &'static str,
-    /// How bad it is for an ordinary target. What [`Severity::Suffers`] there, [`Severity::Fails`] for the target that holds
-    /// the root directory.
+    /// How bad it is. What [`Severity::Suffers`] at an ordinary target, [`Severity::Fails`] at the one that holds the root
+    /// directory; what is [`Severity::Unknown`] at an ordinary target, leaves the mount.
     pub severity: Severity,
     /// What is wrong, behind the name of what it concerns.
     pub means: &'static str,
@@ -55,13 +55,13 @@ kinds! {
         "does not answer"
         "correct the NID, or bring up the node, its network or the firewall between"
     MGS_SILENT "mgs-silent" Fails
-        "answers pings, but no MGS answers there"
-        "name a node that runs the MGS, or mount the MGT on this one"
+        "answers pings, but not the connect: the MGS hangs there, or no Lustre runs there"
+        "look at that node: whether it runs the MGS, and whether the MGS hangs; otherwise name the node that runs it"
     MGS_ABSENT "mgs-absent" Fails
         "runs Lustre, but the MGS is not started there"
         "mount the MGT there, or name its failover node behind a colon"
     MGS_NOT_FOUND "mgs-not-found" Fails
-        "was not reached, and may run the MGS: no node that was reached has it"
+        "was not reached, and may run the MGS, which is not found on the other nodes"
         "bring up the node that was not reached, its network, or the way to it from here (LNet, route, firewall)"
     MGS_STARTING "mgs-starting" Fails
         "is starting, and accepts no connection yet"
@@ -96,6 +96,9 @@ kinds! {
     LOG_EMPTY "log-empty" Fails
         "has a configuration log without a metadata target"
         "start the metadata target once, so that it registers"
+    LOG_NO_ROOT "log-no-root" Fails
+        "has a configuration log without MDT0000, which holds the root directory"
+        "start MDT0000 once, so that it registers"
     UNFINISHED "check-unfinished" Unknown
         "was not asked to the end"
         "check again, and give a longer --timeout if the time was over"
@@ -105,6 +108,15 @@ kinds! {
     FLAVOR_UNCLEAR "flavor-unclear" Unknown
         "may ask for a security flavor with which this check cannot ask"
         "mount with that flavor, or correct the rule (srpc.flavor)"
+    FLAVOR_NEEDED "flavor-needed" Unknown
+        "asks for a security flavor, and this check does not know whether this machine has the keys"
+        "see that this client has the keys that the rule asks for"
+    TARGET_UNPROVEN "target-unproven" Unknown
+        "has a usual node that was not reached, and is not known to run on a failover node"
+        "ask the target itself (--targets), or bring up its usual node or the way to that node"
+    TARGET_SLOW "target-slow" Unknown
+        "answers too slowly for this check"
+        "look for the load on that server, and check again"
     TARGET_NO_NID "target-no-nid" Suffers
         "has no NID in the configuration log"
         "regenerate the log (writeconf) with LNet configured on the server"
@@ -133,11 +145,14 @@ kinds! {
         "is served by a node that does not answer, although another of its nodes does"
         "bring up the way to that node, or move the target to the node that answers"
     TARGET_NOT_FOUND "target-not-found" Suffers
-        "may run on a node that was not reached: no node that was reached has it"
+        "may run on a node that was not reached, and is not found on the other nodes"
         "bring up the node that was not reached, its network, or the way to it from here (LNet, route, firewall)"
     TARGET_SILENT "target-silent" Suffers
-        "is on a node that answers pings, but no target answers there"
-        "start Lustre on that node and mount the target"
+        "is on a node that answers pings, but not the connect: the target hangs there, or no Lustre runs there"
+        "look at that node: whether it runs the target, and whether the target hangs"
+    TARGET_LATE "target-late" Suffers
+        "accepts the connect, and then does not answer"
+        "look for the load on that server, and into its log"
     TARGET_ABSENT "target-absent" Suffers
         "is started on none of its nodes"
         "mount the target on one of its servers"
@@ -171,9 +186,9 @@ kinds! {
     TARGET_FROZEN "target-frozen" Suffers
         "is read-only on its server"
         "look into the log of that server: its device has failed or was made read-only"
-    FLAVOR_NEEDED "flavor-needed" Suffers
-        "asks for a security flavor"
-        "give this client the keys that the rule asks for"
+    NID_UNUSABLE "nid-unusable" Suffers
+        "has a NID in the configuration log that is none, or one of this very machine, beside others"
+        "replace the NIDs of the target (lctl replace_nids)"
     ON_FAILOVER "target-on-failover" Suffers
         "is only reached on a failover node"
         "bring up the node that usually serves the target"

@@ -6,6 +6,8 @@
 
 mod catalogue;
 mod facts;
+mod mgs;
+mod target;
 mod verdict;
 
 pub use catalogue::{KINDS, Kind, Severity};
