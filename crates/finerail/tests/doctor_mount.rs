@@ -24,6 +24,10 @@ mod lost;
 mod many;
 #[path = "doctor_mount/own.rs"]
 mod own;
+#[path = "doctor_mount/rails.rs"]
+mod rails;
+#[path = "doctor_mount/saved.rs"]
+mod saved;
 #[path = "doctor_mount/world.rs"]
 mod world;
 
@@ -551,6 +555,11 @@ const FAR: &str = "127.0.0.7@tcp1:/fs1";
 
 /// Starts an MGS and MDT behind a router. Returns the document of the check's own node, too.
 fn behind_a_router(site: &Site) -> (String, Process, LustreNode) {
+    behind_a_router_with(site, &["127.0.0.7@tcp1"])
+}
+
+/// Starts an MGS and MDT with these NIDs behind a router.
+fn behind_a_router_with(site: &Site, nids: &[&str]) -> (String, Process, LustreNode) {
     let own = yaml(
         &["127.0.0.1@tcp"],
         "route:\n- net: tcp1\n  gateway: 127.0.0.5@tcp\n",
@@ -562,10 +571,7 @@ fn behind_a_router(site: &Site) -> (String, Process, LustreNode) {
     );
     site.write("router.yaml", router);
     let router = site.start_node("router");
-    let far = yaml(
-        &["127.0.0.7@tcp1"],
-        "route:\n- net: tcp\n  gateway: 127.0.0.6@tcp1\n",
-    );
+    let far = yaml(nids, "route:\n- net: tcp\n  gateway: 127.0.0.6@tcp1\n");
     let log = log_of(&[(MDT0, &[&["127.0.0.7@tcp1"]])]);
     let targets = vec![
         Served::new(Service::Mgs, "MGS").log("fs1-client", log),
@@ -652,12 +658,17 @@ fn two_thousand_targets_are_asked_few_at_a_time_and_a_terminal_shows_how_far() {
     }
     let (port, state) = (site.port.to_string(), site.path("state"));
     let source = format!("{MGS}:/fs1");
-    let words = words(
+    // The timeout is the default one: four at a time are enough for it.
+    let words = [
+        "doctor",
+        "mount",
+        "--port",
         &port,
+        "--state",
         state.to_str().unwrap(),
-        "400",
-        &["--targets", &source],
-    );
+        "--targets",
+        &source,
+    ];
     let ended = on_a_terminal(&finerail(words)).wait_within(Duration::from_secs(400));
     let screen = ended.expect_code(0).out;
     for part in [

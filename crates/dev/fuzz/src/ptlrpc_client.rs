@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lnet_ptlrpc::client::{Ending, Exchange, Export, Limits, Outgoing, Service, Start, Step};
-use lnet_ptlrpc::mount::{Facts, Mgs, check};
+use lnet_ptlrpc::mount::{Facts, Mgs, Reach, TargetFacts, Way, Why, check};
 use lnet_ptlrpc::server::{Answer, LogWriter, Served, Server};
+use lnet_ptlrpc::{FileSystem, Target, mount};
 use lnet_types::Time;
 
 /// Whatever the server does, the conversation ends within its time and asks for nothing harmful, and what comes when it
@@ -131,10 +132,13 @@ impl Play {
     /// Does with a request what the input says.
     fn play(&mut self, request: &Outgoing, input: &mut Input<'_>) {
         let what = input.byte();
-        if what % 8 == 6 && !self.exchange.hand_over(self.now) {
-            return self.exchange.unsent("the way is lost", self.now);
-        }
         if what % 8 == 6 {
+            if what & 8 != 0 {
+                self.exchange.never_left();
+            }
+            if !self.exchange.hand_over(self.now) {
+                self.exchange.unsent("the way is lost", self.now);
+            }
             return;
         }
         let mut answers = self
@@ -193,19 +197,21 @@ impl Play {
             (Some(failure), _) => Err(failure.clone()),
             (None, granted) => Ok(granted.copied().unwrap_or_default()),
         };
-        let problems = self
-            .exchange
-            .log()
-            .map(|(system, _)| system.problems.clone());
+        let log = self.exchange.log();
+        let (system, rules) = log
+            .map(|(system, rules)| (system.clone(), rules.clone()))
+            .unwrap_or_default();
         let mgs = Mgs {
             nids: Vec::new(),
             outcome: Some(outcome),
         };
         let facts = Facts {
             fs: "fs1".to_owned(),
-            has_log: problems.is_some(),
+            has_log: log.is_some(),
             mgs: vec![mgs],
-            problems: problems.unwrap_or_default(),
+            targets: targets(&system),
+            problems: system.problems,
+            rules,
             ..Facts::default()
         };
         let text = check(&facts).to_string();
@@ -215,6 +221,47 @@ impl Play {
         if let Ending::Left(left) = self.exchange.ending() {
             assert_eq!(left.uuid.len(), 36);
         }
+    }
+}
+
+/// Returns the targets of a log. Which of their NIDs answer depends on the texts of the NIDs.
+fn targets(system: &FileSystem) -> Vec<TargetFacts> {
+    let reaches = |nids: &Vec<String>| nids.iter().map(|nid| reach(nid)).collect::<Vec<Reach>>();
+    let facts = |(name, target): (&String, &Target)| {
+        let service = Service::of_target(name)?;
+        let mut nodes = vec![reaches(&target.nids)];
+        nodes.extend(target.failover.iter().map(reaches));
+        Some(TargetFacts {
+            name: name.clone(),
+            service,
+            index: target.index,
+            is_inactive: target.is_inactive,
+            nodes,
+            now: reaches(&target.now),
+            knocks: Vec::new(),
+            is_unasked: false,
+        })
+    };
+    system.targets.iter().filter_map(facts).collect()
+}
+
+fn reach(nid: &str) -> Reach {
+    let from = "192.168.1.1@tcp".to_owned();
+    let sum = nid.bytes().fold(0, u8::wrapping_add);
+    let (way, answer) = match sum % 5 {
+        0 => (Way::NoNet, mount::Answer::NotAsked),
+        1 => (Way::Unreadable, mount::Answer::NotAsked),
+        2 => {
+            let seen = format!("no reply from {nid}");
+            let why = Why::Silent;
+            (Way::Direct { from }, mount::Answer::No { why, seen })
+        }
+        _ => (Way::Direct { from }, mount::Answer::Yes),
+    };
+    Reach {
+        nid: nid.to_owned(),
+        way,
+        answer,
     }
 }
 

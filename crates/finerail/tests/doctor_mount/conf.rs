@@ -6,7 +6,8 @@ use std::thread;
 
 use lnet_node::NodeOptions;
 use lnet_ptlrpc::client::Service;
-use lnet_ptlrpc::server::Served;
+use lnet_ptlrpc::opc;
+use lnet_ptlrpc::server::{Served, Trouble};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::Signal;
 
@@ -34,6 +35,19 @@ fn lnet_conf_has_the_interface_that_leads_there() {
     assert_eq!(config.nets.len(), 1, "{}", ended.out);
     assert_eq!(config.nets[0].nis[0].interfaces, ["lo"]);
     assert!(ended.out.contains("accept_port="), "{}", ended.out);
+}
+
+#[test]
+fn no_part_of_a_document_is_printed_when_there_is_no_log() {
+    let absent = World::mgs_does(opc::MGS_CONNECT, Trouble::Status(-19));
+    let down = World::with(|world| world.down = [MGS].into());
+    for mut world in [absent, down] {
+        world.more = vec!["--lnet-conf"];
+        let ended = world.run("no log").expect_code(1);
+        assert_eq!(ended.out, "", "{}", ended.err);
+        let why = "--lnet-conf printed nothing: the log was not read";
+        assert!(ended.err.contains(why), "{}", ended.err);
+    }
 }
 
 /// A command `ip` that never ends, first in the search path.
@@ -150,7 +164,7 @@ fn lnet_conf_names_the_interface_by_which_the_servers_are_reached_and_makes_a_no
 }
 
 /// Starts an MGS, MDT and OST in a room.
-fn served(lab: &Lab, room: &str, nid: &str) -> LustreNode {
+pub(crate) fn served(lab: &Lab, room: &str, nid: &str) -> LustreNode {
     let namespace = File::open(format!("/run/netns/{}", lab.namespace(room))).unwrap();
     let log = log_of(&[(MDT0, &[&[nid]]), (OST0, &[&[nid]])]);
     let targets = vec![

@@ -213,7 +213,8 @@ impl Node {
     }
 
     /// Returns why a node cannot be reached: the failure of the last dial, if there is one, else `errno`.
-    pub(crate) fn cause_of(&self, target: Nid, errno: Errno) -> Errno {
+    #[must_use]
+    pub fn cause_of(&self, target: Nid, errno: Errno) -> Errno {
         let failure = self.look(|engine| engine.stack.lnd.dial_failure(target));
         failure.and_then(cause).unwrap_or(errno)
     }

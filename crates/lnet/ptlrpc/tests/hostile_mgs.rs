@@ -492,3 +492,39 @@ fn connect_that_is_not_answered_goes_to_the_next_nid_and_no_longer_than_there_is
     assert_eq!(lost, 10);
     assert!(matches!(exchange.failure(), Some(Failure::Unsent(_))));
 }
+
+#[test]
+fn server_that_refuses_or_never_had_a_connect_has_no_connection() {
+    for (is_lost, refuses) in [(true, true), (false, true), (true, false)] {
+        let name = "fs1-OST0000_UUID";
+        let target = Served::new(Service::Ost, name).with(opc::OST_CONNECT, Trouble::Status(-13));
+        let mut server = Server::new(vec![target]);
+        let mut exchange = Exchange::knock(export(Service::Ost, name), start());
+        let now = Time::from_secs(1);
+        assert!(matches!(exchange.step(now), Step::Send(_)));
+        if is_lost {
+            exchange.never_left();
+        }
+        assert!(exchange.hand_over(now));
+        let Step::Send(request) = exchange.step(now) else {
+            panic!("nothing is sent");
+        };
+        match refuses {
+            true => {
+                for answer in server.request(request.portal, request.match_bits, &request.bytes) {
+                    exchange.answer(answer.match_bits, &answer.bytes, answer.bytes.len(), now);
+                }
+            }
+            false => {
+                exchange.never_left();
+                exchange.unsent("refused", now);
+            }
+        }
+        assert_eq!(exchange.step(now), Step::Over);
+        // The first of two connects may have arrived, and its reply may be lost.
+        let is_clean = *exchange.ending() == Ending::Clean;
+        assert_eq!(is_clean, is_lost, "refuses: {refuses}");
+        exchange.never_left();
+        assert_eq!(is_clean, *exchange.ending() == Ending::Clean);
+    }
+}

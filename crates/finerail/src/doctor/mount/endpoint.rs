@@ -40,21 +40,48 @@ pub(super) struct Endpoint {
     next_xid: AtomicU64,
     /// The nets for which an interface was looked for, and why there is none.
     nets: Mutex<BTreeMap<Net, Option<Way>>>,
+    /// The NIDs that a node told with the answer to a ping, by the NID that was pinged.
+    told: Mutex<BTreeMap<Nid, Vec<Nid>>>,
 }
 
 /// A server, by its NIDs.
 pub(super) struct Peer {
     /// Those that answered a ping. Requests go to the first, and to the next where that is lost.
-    pub(super) answering: Vec<Nid>,
+    answering: Vec<Nid>,
     /// All of them: a reply may come from each.
-    pub(super) all: Vec<Nid>,
+    all: Vec<Nid>,
+    /// Those that were lost before the server accepted a connection.
+    pub(super) lost: Vec<Lost>,
+    /// The place of the NID that is asked now.
+    at: usize,
+    /// The turns of the conversation that were taken.
+    turns: usize,
 }
 
 impl Peer {
-    /// Returns the NID to which requests of a conversation go now.
-    pub(super) fn current(&self, exchange: &Exchange) -> Option<Nid> {
-        let at = exchange.turns().checked_rem(self.answering.len())?;
-        self.answering.get(at).copied()
+    /// Returns the NID to which requests go now.
+    pub(super) fn current(&self) -> Option<Nid> {
+        self.answering.get(self.at).copied()
+    }
+
+    /// Takes the turns of a conversation: each goes to the next NID that was not lost, and behind the last comes the first.
+    fn follow(&mut self, turns: usize) {
+        let count = self.answering.len();
+        for _ in self.turns..turns {
+            let mut next = (1..=count).map(|step| (self.at + step) % count);
+            self.at = next.find(|at| self.has(*at)).unwrap_or(self.at);
+        }
+        self.turns = turns;
+    }
+
+    /// Returns whether the NID at this place was not lost.
+    fn has(&self, at: usize) -> bool {
+        let nid = self.answering.get(at);
+        nid.is_some_and(|nid| self.lost.iter().all(|(lost, _)| lost != nid))
+    }
+
+    fn has_some(&self) -> bool {
+        (0..self.answering.len()).any(|at| self.has(at))
     }
 }
 
@@ -63,6 +90,9 @@ pub(super) type Lost = (Nid, Answer);
 
 /// The room for a reply. A block of a log with its frame has 8472 bytes.
 const ROOM: usize = 16 << 10;
+
+/// The most NIDs of a node that are noted.
+const TOLD_MAX: usize = 32;
 
 /// The most nets on which the check makes interfaces.
 const NETS_MAX: usize = 64;
@@ -117,15 +147,49 @@ impl Endpoint {
             begun: Instant::now(),
             next_xid: AtomicU64::new(millis << 10),
             nets: Mutex::default(),
+            told: Mutex::default(),
         };
         let of_mgs = source.nodes.iter().flatten();
         for nid in of_mgs.filter(|nid| this.config.is_none() && nid.net().lnd == LndType::TCP) {
-            if !this.nets().contains_key(&nid.net()) {
-                this.add_interface(*nid)?;
-                this.nets().insert(nid.net(), None);
+            let is_made = this.nets().get(&nid.net()).is_some_and(Option::is_none);
+            if !is_made {
+                let missing = this.begin_at(*nid)?;
+                this.nets().insert(nid.net(), missing);
             }
         }
         Ok(this)
+    }
+
+    /// Makes the interface for a NID of the MGS. Without an IP route there, the net is one that this machine is not on;
+    /// whatever else is wrong is an error.
+    fn begin_at(&self, nid: Nid) -> anyhow::Result<Option<Way>> {
+        match self.add_interface(nid) {
+            Ok(()) => Ok(None),
+            Err(error) if error.is::<io::Error>() => {
+                complaint(&format!("{nid}: {error:#}"));
+                Ok(Some(Way::NoNet))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the server that has these NIDs, and those that it told when these answered a ping.
+    pub(super) fn peer(&self, listed: impl Iterator<Item = Nid>, answering: Vec<Nid>) -> Peer {
+        let mut all: Vec<Nid> = listed.collect();
+        let told = self.told();
+        let told = answering.iter().filter_map(|nid| told.get(nid));
+        all.extend(told.flatten());
+        Peer {
+            answering,
+            all,
+            lost: Vec::new(),
+            at: 0,
+            turns: 0,
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<Nid, Vec<Nid>>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns how this machine reaches a NID. Without a document, an interface is made for each tcp and o2ib net.
@@ -254,7 +318,12 @@ impl Endpoint {
             return Answer::NotAsked;
         }
         match self.node.ping(nid, None, limit) {
-            Ok(_) => Answer::Yes,
+            Ok(reply) => {
+                let nids = reply.nis.iter().map(|ni| ni.nid);
+                let nids: Vec<Nid> = nids.filter(|told| *told != nid).take(TOLD_MAX).collect();
+                self.told().insert(nid, nids);
+                Answer::Yes
+            }
             Err(error) => Answer::No {
                 why: why(&error),
                 seen: error.to_string(),
@@ -279,20 +348,19 @@ impl Endpoint {
         Time::ZERO + self.begun.elapsed()
     }
 
-    /// Drives a conversation with a server to its end, and returns the NIDs that were lost before it began. Before a
-    /// request leaves, `note` writes the connection down; if it cannot, nothing is sent.
+    /// Drives a conversation with a server to its end, and notes the NIDs that were lost before it began. Before a
+    /// request leaves for a NID, `note` writes the connection down; if it cannot, nothing is sent.
     pub(super) fn converse(
         &self,
         exchange: &mut Exchange,
-        peer: &Peer,
+        peer: &mut Peer,
         stop: &AtomicBool,
-        mut note: impl FnMut(&Exchange) -> anyhow::Result<()>,
-    ) -> Vec<Lost> {
+        mut note: impl FnMut(&Exchange, Nid) -> anyhow::Result<()>,
+    ) {
         let mut call = Call {
             endpoint: self,
             queue: self.node.event_queue(),
             peer,
-            lost: Vec::new(),
             replies: Vec::new(),
             bulk: None,
             sent: None,
@@ -305,16 +373,19 @@ impl Endpoint {
                 exchange.stop(self.now());
             }
             match exchange.step(self.now()) {
-                Step::Over => return std::mem::take(&mut call.lost),
+                Step::Over => return,
                 Step::Wait(until) => call.wait(exchange, until),
                 Step::Send(request) => {
-                    // What fails here, and not on the way, says nothing about the server.
-                    let Some(target) = peer.current(exchange) else {
-                        return Vec::new();
+                    call.peer.follow(exchange.turns());
+                    let Some(target) = call.peer.current() else {
+                        return;
                     };
-                    if let Err(error) = note(exchange) {
+                    // What fails here, and not on the way, says nothing about the server.
+                    if let Err(error) = note(exchange, target) {
+                        exchange.never_left();
                         exchange.unable(&format!("{error:#}"), self.now());
                     } else if let Err(error) = call.send(target, request) {
+                        exchange.never_left();
                         call.lose(exchange, Why::Other, &format!("{error:#}"));
                     }
                 }
@@ -361,9 +432,7 @@ impl std::error::Error for Occupied {}
 struct Call<'a> {
     endpoint: &'a Endpoint,
     queue: EventQueue,
-    peer: &'a Peer,
-    /// The NIDs that were lost before the server accepted a connection.
-    lost: Vec<Lost>,
+    peer: &'a mut Peer,
     /// The descriptors that await replies.
     replies: Vec<MdHandle>,
     /// The descriptor that awaits bulk.
@@ -440,12 +509,11 @@ impl Call<'_> {
         let now = self.endpoint.now();
         // Once the check is interrupted, or its time over, nothing more is said of the server.
         let is_lost = exchange.is_connecting() && exchange.failure().is_none();
-        if let Some(nid) = self.peer.current(exchange).filter(|_| is_lost) {
+        if let Some(nid) = self.peer.current().filter(|_| is_lost) {
             let seen = format!("{nid} answered a ping, and then: {error}");
-            self.lost.push((nid, Answer::No { why, seen }));
+            self.peer.lost.push((nid, Answer::No { why, seen }));
         }
-        let has_others = self.lost.len() < self.peer.answering.len();
-        if !(has_others && exchange.hand_over(now)) {
+        if !(self.peer.has_some() && exchange.hand_over(now)) {
             exchange.unsent(error, now);
         }
     }
@@ -476,7 +544,9 @@ impl Call<'_> {
                     // Another reply may follow an early one. Without room for it, the request is sent again.
                     let _room = self.await_reply();
                 }
-                if !self.peer.all.contains(&event.initiator.nid) {
+                // Either name may be known: that of the message, and that of the peer.
+                let from = [event.source.nid, event.initiator.nid];
+                if !from.iter().any(|nid| self.peer.all.contains(nid)) {
                     exchange.stray();
                 } else if is_bulk {
                     exchange.bulk(event.match_bits, bytes);
@@ -486,7 +556,14 @@ impl Call<'_> {
             }
             // An error of an earlier request says nothing about this one.
             (EventKind::Send, Err(errno)) if self.sent == Some(event.md) => {
-                let error = std::io::Error::from_raw_os_error(errno.0);
+                let target = self.peer.current();
+                let node = &self.endpoint.node;
+                let errno = target.map_or(errno, |target| node.cause_of(target, errno));
+                if why_of(errno.0) == Why::PortClosed {
+                    // Where nothing listens, no server has a connection.
+                    exchange.never_left();
+                }
+                let error = io::Error::from_raw_os_error(errno.0);
                 self.lose(exchange, why_of(errno.0), &error.to_string());
             }
             _ => {}

@@ -85,10 +85,9 @@ impl<'a> Gathering<'a> {
     /// Ends the connections of earlier runs that could not end them.
     pub(super) fn end_earlier(&self) {
         for (kept, record) in self.records.earlier() {
-            if record.port != self.endpoint.port {
-                continue;
-            }
-            let Ok(nid) = record.server.parse::<Nid>() else {
+            let nid = record.server.parse::<Nid>().ok();
+            let Some(nid) = nid.filter(|_| record.port == self.endpoint.port) else {
+                self.leave(record);
                 continue;
             };
             // The check itself needs most of the time.
@@ -111,8 +110,8 @@ impl<'a> Gathering<'a> {
             }
             match exchange {
                 Some(exchange) => {
-                    let (answering, all) = (vec![nid], vec![nid]);
-                    self.run(exchange, &Peer { answering, all }, Some(kept));
+                    let mut peer = self.endpoint.peer([nid].into_iter(), vec![nid]);
+                    self.run(exchange, &mut peer, Some(kept));
                 }
                 None => self.leave(record),
             }
@@ -170,11 +169,9 @@ impl<'a> Gathering<'a> {
             nids: reaches,
             outcome: None,
         };
-        let peer = Peer {
-            answering: answering(&mgs.nids),
-            all: nids.to_vec(),
-        };
-        let Some(first) = peer.answering.first() else {
+        let answering = answering(&mgs.nids);
+        let mut peer = self.endpoint.peer(nids.iter().copied(), answering);
+        let Some(first) = peer.current() else {
             return (mgs, None);
         };
         self.say(&format!("{first}: reading the configuration of {fs}"));
@@ -184,38 +181,29 @@ impl<'a> Gathering<'a> {
             return (mgs, None);
         };
         let exchange = Exchange::read_log(export, fs, self.endpoint.beginning());
-        let (exchange, lost) = self.run(exchange, &peer, None);
+        let exchange = self.run(exchange, &mut peer, None);
         // A node without a NID that still answers was not reached.
-        if lose(&mut mgs.nids, lost) {
+        if lose(&mut mgs.nids, peer.lost) {
             mgs.outcome = Some(outcome(&exchange));
         }
         (mgs, Some(exchange))
     }
 
     /// Runs a conversation to its end. Its connection is written down while a server may have it.
-    fn run(
-        &self,
-        mut exchange: Exchange,
-        peer: &Peer,
-        mut kept: Option<Kept>,
-    ) -> (Exchange, Vec<Lost>) {
-        let server = |exchange: &Exchange| {
-            let nid = peer.current(exchange);
-            nid.map(|nid| nid.to_string()).unwrap_or_default()
-        };
-        let record = |exchange: &Exchange, export: &Export| Record {
-            server: server(exchange),
+    fn run(&self, mut exchange: Exchange, peer: &mut Peer, mut kept: Option<Kept>) -> Exchange {
+        let record = |server: String, export: &Export| Record {
+            server,
             port: self.endpoint.port,
             time: now(),
             export: export.clone(),
         };
         let mut written: Option<Export> = None;
-        let note = |exchange: &Exchange| -> anyhow::Result<()> {
+        let note = |exchange: &Exchange, nid: Nid| -> anyhow::Result<()> {
             let export = exchange.export();
             if written.as_ref() == Some(export) {
                 return Ok(());
             }
-            let record = record(exchange, export);
+            let record = record(nid.to_string(), export);
             match &mut kept {
                 Some(kept) => kept.write(&record)?,
                 None => kept = Some(self.records.keep(&record)?),
@@ -223,10 +211,12 @@ impl<'a> Gathering<'a> {
             written = Some(export.clone());
             Ok(())
         };
-        let lost = self.endpoint.converse(&mut exchange, peer, self.stop, note);
+        self.endpoint.converse(&mut exchange, peer, self.stop, note);
+        let server = peer.current().map(|nid| nid.to_string());
+        let server = server.unwrap_or_default();
         if exchange.strays() > 0 {
             tracing::warn!(
-                server = server(&exchange),
+                server,
                 messages = exchange.strays(),
                 "ignored messages that no request waited for"
             );
@@ -234,11 +224,11 @@ impl<'a> Gathering<'a> {
         match (exchange.ending(), kept) {
             (Ending::Clean, Some(kept)) => kept.remove(),
             (Ending::Clean, None) => {}
-            (Ending::Left(export), Some(_)) => self.leave(record(&exchange, export)),
+            (Ending::Left(export), Some(_)) => self.leave(record(server, export)),
             // It could not be written down, so nothing was sent.
             (Ending::Left(_), None) => {}
         }
-        (exchange, lost)
+        exchange
     }
 
     fn leave(&self, record: Record) {
@@ -371,11 +361,9 @@ impl<'a> Gathering<'a> {
     fn knock_at(&self, target: &mut TargetFacts) {
         let uuid = format!("{}_UUID", target.name);
         for node in &mut target.nodes {
-            let peer = Peer {
-                answering: answering(node),
-                all: answering(node),
-            };
-            if peer.answering.is_empty() {
+            let listed = node.iter().filter_map(|reach| reach.nid.parse().ok());
+            let mut peer = self.endpoint.peer(listed, answering(node));
+            if peer.current().is_none() {
                 continue;
             }
             if self.is_stopped() {
@@ -387,8 +375,9 @@ impl<'a> Gathering<'a> {
                 return;
             };
             let exchange = Exchange::knock(export, self.endpoint.beginning());
-            let (exchange, lost) = self.run(exchange, &peer, None);
-            if !lose(node, lost) {
+            let exchange = self.run(exchange, &mut peer, None);
+            let asked = peer.current();
+            if !lose(node, peer.lost) {
                 continue;
             }
             let result = outcome(&exchange).map(|granted| (granted, exchange.statfs()));
@@ -399,10 +388,7 @@ impl<'a> Gathering<'a> {
                     | Failure::Refused { status: -19, .. })
             );
             target.knocks.push(Knock {
-                nid: peer
-                    .current(&exchange)
-                    .map(|nid| nid.to_string())
-                    .unwrap_or_default(),
+                nid: asked.map(|nid| nid.to_string()).unwrap_or_default(),
                 result,
             });
             if !goes_on {

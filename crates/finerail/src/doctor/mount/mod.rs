@@ -9,11 +9,11 @@ mod report;
 mod source;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use lnet_ptlrpc::mount::check;
 
 use crate::common::{NEGATIVE, complaint, print_bytes};
@@ -51,7 +51,7 @@ Examples
   finerail doctor mount --lnet-conf 10.1.0.2@tcp:/fs1 > lnet.conf      what this machine needs
   finerail doctor mount --save fs1.json 10.1.0.2@tcp:/fs1              for `finerail site targets`
 
-Exit code: 0 nothing is wrong, 1 findings, or no whole lnet.conf, 2 wrong usage.
+Exit code: 0 nothing is wrong, 1 findings, or no whole lnet.conf, 2 wrong usage, or --save cannot be written.
 ")]
 pub(crate) struct MountArgs {
     /// The MGS and the file system, as mount takes them: NIDs of one node behind commas, nodes behind colons
@@ -98,6 +98,7 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
         bail!("--timeout 0 leaves no time to answer");
     }
     let source = Source::parse(&args.source)?;
+    args.save.as_deref().map_or(Ok(()), expect_place)?;
     let records = Records::open(args.state.as_deref())?;
     let stop = raise_on_signals_and_hangup().context("cannot register signal handlers")?;
     let endpoint = Endpoint::start(args, &source)?;
@@ -109,11 +110,8 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
         verdict: &verdict,
         gathered: &gathered,
         has_knocked: args.targets,
+        port: endpoint.port,
     };
-    if let Some(path) = args.save.as_deref().filter(|_| gathered.facts.has_log) {
-        let text = serde_json::to_string_pretty(&gathered.saved(&source))? + "\n";
-        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    }
     let mut is_whole = true;
     if args.lnet_conf {
         complaint(report.text().trim_end());
@@ -126,13 +124,40 @@ pub(super) fn run(args: &MountArgs) -> anyhow::Result<ExitCode> {
         print_bytes(text.as_bytes(), &mut io::stdout())?;
     }
     endpoint.end();
-    if args.save.is_some() && !gathered.facts.has_log {
-        complaint("--save wrote nothing: the log was not read");
+    if let Some(path) = &args.save {
+        save(path, &gathered, &source)?;
     }
     Ok(match verdict.is_healthy() && is_whole {
         true => ExitCode::SUCCESS,
         false => ExitCode::from(NEGATIVE),
     })
+}
+
+/// Refuses a path that no file can have, before anything is sent.
+fn expect_place(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let place = folder.display();
+    ensure!(
+        folder.is_dir(),
+        "--save cannot write a file in {place}, which is no folder"
+    );
+    let file = path.display();
+    ensure!(
+        !path.is_dir(),
+        "--save cannot write the file {file}, which is a folder"
+    );
+    Ok(())
+}
+
+/// Writes the targets and their NIDs.
+fn save(path: &Path, gathered: &Gathered, source: &Source) -> anyhow::Result<()> {
+    if !gathered.facts.has_log {
+        complaint("--save wrote nothing: the log was not read");
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(&gathered.saved(source))? + "\n";
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Prints the lnet.conf, or says why it cannot be known. Returns whether it was printed.
@@ -141,6 +166,10 @@ fn print_document(
     endpoint: &Endpoint,
     stop: &AtomicBool,
 ) -> anyhow::Result<bool> {
+    if !gathered.facts.has_log {
+        complaint("--lnet-conf printed nothing: the log was not read");
+        return Ok(false);
+    }
     match conf::document(&gathered.facts, endpoint, stop) {
         Ok(text) => {
             print_bytes(text.as_bytes(), &mut io::stdout())?;

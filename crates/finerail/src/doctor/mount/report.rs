@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use comfy_table::{Table, presets};
 use lnet_ptlrpc::client::{Granted, Service};
 use lnet_ptlrpc::mount::{Answer, Facts, Finding, Reach, Severity, TargetFacts, Verdict, Way};
+use lnet_types::Nid;
 use serde_json::{Value, json};
 
 use super::gather::Gathered;
+use super::records::Record;
 
 /// The places of a finding that are listed. The table has all of them.
 const PLACES_MAX: usize = 5;
@@ -17,6 +19,8 @@ pub(super) struct Report<'a> {
     pub(super) verdict: &'a Verdict,
     pub(super) gathered: &'a Gathered,
     pub(super) has_knocked: bool,
+    /// The port of the check.
+    pub(super) port: u16,
 }
 
 impl Report<'_> {
@@ -32,7 +36,7 @@ impl Report<'_> {
             let _ok = writeln!(text, "{}", self.healthy());
         }
         let left = self.gathered.left.iter();
-        for line in left.map(left_line) {
+        for line in left.map(|record| left_line(record, self.port)) {
             let _ok = writeln!(text, "{line}");
         }
         for finding in self.verdict.findings.iter().skip(1) {
@@ -144,6 +148,7 @@ impl Report<'_> {
         let left = self.gathered.left.iter().map(|record| {
             json!({
                 "server": record.server,
+                "port": record.port,
                 "target": record.export.target,
                 "uuid": record.export.uuid,
             })
@@ -171,14 +176,21 @@ impl Report<'_> {
     }
 }
 
-fn left_line(record: &super::records::Record) -> String {
+fn left_line(record: &Record, port: u16) -> String {
+    let (target, uuid) = (&record.export.target, &record.export.uuid);
+    let server = record.server.escape_debug();
+    let ends = "it ends when the MGS evicts it or restarts";
     let how = match record.export.service {
-        Service::Mgs => {
-            "the next run of this command ends it; otherwise it ends when the MGS evicts it or restarts"
+        Service::Mdt | Service::Ost => "the server ends it after 150 s".to_owned(),
+        Service::Mgs if record.server.parse::<Nid>().is_err() => {
+            format!("its record has no NID that can be read: {ends}")
         }
-        Service::Mdt | Service::Ost => "the server ends it after 150 s",
+        Service::Mgs if record.port != port => {
+            let port = record.port;
+            format!("the next run with --port {port} ends it; otherwise {ends}")
+        }
+        Service::Mgs => format!("the next run of this command ends it; otherwise {ends}"),
     };
-    let (target, server, uuid) = (&record.export.target, &record.server, &record.export.uuid);
     format!("left: {target} at {server} may still have the connection of client {uuid}; {how}")
 }
 

@@ -198,6 +198,8 @@ pub struct Exchange {
     busy: u32,
     may_reconnect: bool,
     has_connected: bool,
+    /// The connects that a server may have taken: all that were sent, without those that surely never left.
+    connects: u32,
     ending: Ending,
     /// What the server has put for the request that is under way.
     bulk: Vec<u8>,
@@ -238,6 +240,7 @@ impl Exchange {
             0 => Ending::Clean,
             _ => Ending::Left(export.clone()),
         };
+        let connects = u32::from(export.conn_cnt > 0);
         Self {
             export,
             script,
@@ -251,6 +254,7 @@ impl Exchange {
             busy: 0,
             may_reconnect: true,
             has_connected: false,
+            connects,
             ending,
             bulk: Vec::new(),
             granted: None,
@@ -295,9 +299,7 @@ impl Exchange {
             return;
         };
         if question == Question::Connect {
-            // From now on the server may have a connection, whether or not its reply comes.
             self.export.conn_cnt += 1;
-            self.ending = Ending::Left(self.export.clone());
         }
         let xid = self.take_xid();
         let limit = self.limit(&question);
@@ -334,6 +336,11 @@ impl Exchange {
         pending.is_to_send = false;
         pending.sent += 1;
         pending.sent_at = now;
+        if pending.question == Question::Connect {
+            // From now on the server may have a connection, whether or not its reply comes.
+            self.connects = self.connects.saturating_add(1);
+            self.ending = Ending::Left(self.export.clone());
+        }
         let service = self.export.service;
         let envelope = Envelope {
             service,
@@ -386,8 +393,20 @@ impl Exchange {
         self.turns = self.turns.saturating_add(1);
         pending.xid = self.take_xid();
         self.export.conn_cnt += 1;
-        self.ending = Ending::Left(self.export.clone());
         pending
+    }
+
+    /// The request that was to be sent last surely never left, or nothing was there that could take it: if it is the only
+    /// connect, the server has no connection.
+    pub fn never_left(&mut self) {
+        let is_sent = |pending: &&Pending| !pending.is_to_send;
+        let sent = self.pending.as_ref().filter(is_sent);
+        if sent.is_some_and(|pending| pending.question == Question::Connect) {
+            self.connects = self.connects.saturating_sub(1);
+            if self.connects == 0 {
+                self.ending = Ending::Clean;
+            }
+        }
     }
 
     /// The NID to which the connect went is lost: the connect goes to the next one. Returns whether that is so; if not, no
@@ -510,8 +529,8 @@ impl Exchange {
             Question::Connect if status == 0 => self.connected(opc, message, body, now),
             Question::Connect => {
                 // Of several connects, an earlier one may have been executed, and its reply lost.
-                let is_first = self.export.conn_cnt == 1 && !CONNECTED.contains(&status);
-                if is_first || status == ENODEV {
+                let is_only = self.connects == 1 && !CONNECTED.contains(&status);
+                if is_only || status == ENODEV {
                     self.ending = Ending::Clean;
                 }
                 self.note(refused);
