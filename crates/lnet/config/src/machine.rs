@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::{Config, Ip2Nets};
 
+mod json;
 mod limits;
 mod text;
 
@@ -117,16 +118,14 @@ impl Machine {
     ///
     /// Text that is not such an output. For JSON, the source of the error has the place.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
-        let is_json = |line: &&str| line.trim_start().starts_with('[');
         let is_link = |line: &&str| line.starts_with("link ");
         let locked_memory = limits::locked_memory(text);
         if !text.trim_start().starts_with('[') {
-            let text = limits::without_limits(text);
-            if text.lines().any(|line| is_json(&line)) {
+            if text.lines().any(json::begins) {
                 return Err(MachineError::Mixed);
             }
-            let interfaces = text::interfaces(&text);
-            let rdma = text::rdma_links(&text);
+            let interfaces = text::interfaces(text);
+            let rdma = text::rdma_links(text);
             return match interfaces.is_empty() {
                 true => Err(MachineError::NoInterface),
                 false => Ok(Self {
@@ -144,7 +143,7 @@ impl Machine {
             ..Self::default()
         };
         let mut has_interfaces = false;
-        let json = limits::without_limits(text);
+        let json = json::without_others(text);
         for links in serde_json::Deserializer::from_str(&json).into_iter::<Vec<Link>>() {
             let links = links?;
             let is_rdma = links.iter().any(|link| link.port.is_some());

@@ -14,7 +14,7 @@ const PAYLOAD: u64 = 1 << 20;
 /// Large buffers of a router that does not name their number.
 const LARGE_BUFFERS: u64 = 1024;
 
-/// Bytes that a node pins at most while all its credits are used.
+/// Bytes that a node pins at most with a number of peers, while all its credits are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
     /// Message buffers of the connections with all known peers.
@@ -23,6 +23,8 @@ pub struct Pinned {
     pub payload: u64,
     /// Large buffers of a router.
     pub router: u64,
+    /// The peers and gateways that count, on all o2ib networks. A node that discovers more peers pins more.
+    pub peers: u64,
 }
 
 impl Pinned {
@@ -35,6 +37,7 @@ impl Pinned {
         let mut all = Self::default();
         for net in config.nets.iter().filter(over_rdma) {
             let peers = peers(config, net.net);
+            all.peers = all.peers.saturating_add(peers);
             for ni in &net.nis {
                 all.add(ni, peers);
             }
@@ -88,8 +91,10 @@ impl fmt::Display for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} of memory (message buffers {}, payload under way {}",
+            "{} of memory with {} peer{} (message buffers {}, payload under way {}",
             size(self.total()),
+            self.peers,
+            if self.peers == 1 { "" } else { "s" },
             size(self.buffers),
             size(self.payload)
         )?;
@@ -125,7 +130,7 @@ mod tests {
         assert_eq!((one.buffers, one.payload), (112 << 10, 8 << 20));
         assert_eq!(
             one.to_string(),
-            "9 MiB of memory (message buffers 112 KiB, payload under way 8 MiB)"
+            "9 MiB of memory with 1 peer (message buffers 112 KiB, payload under way 8 MiB)"
         );
         let more = format!(
             "{net}peer: [{{primary nid: 10.0.0.2@o2ib}}, {{primary nid: 10.0.0.3@tcp}}]\n\
@@ -133,6 +138,11 @@ mod tests {
         );
         let two = pinned(&more).unwrap();
         assert_eq!((two.buffers, two.payload), (2 * (112 << 10), 16 << 20));
+        let text = two.to_string();
+        assert!(
+            text.starts_with("17 MiB of memory with 2 peers ("),
+            "{text}"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn told(text: &str) -> String {
 }
 
 /// Messages of programs, with parts of what the lint says of each.
-const OF_PROGRAMS: [(&str, [&str; 2]); 27] = [
+const OF_PROGRAMS: [(&str, [&str; 2]); 41] = [
     (
         "modprobe: ERROR: could not insert 'lnet': Required key not available",
         ["Secure Boot", "-126 ENOKEY"],
@@ -143,6 +143,65 @@ const OF_PROGRAMS: [(&str, [&str; 2]); 27] = [
         "Consult /var/lib/dkms/lustre-client-modules/2.15.8/build/make.log for more information.",
         ["not built for this kernel", "dkms autoinstall"],
     ),
+    (
+        "Error: Unable to find a match: kmod-lustre-client",
+        ["no such package", "dnf search lustre"],
+    ),
+    (
+        "E: Unable to locate package lnet-utils",
+        ["no such package", "uname -r"],
+    ),
+    (
+        "Error! Bad return status for module build on kernel: 5.4.0 (x86_64)\nConsult /var/lib/dkms/lustre/2.15.8/build/make.log for more information.",
+        ["not built for this kernel", "dkms autoinstall"],
+    ),
+    (
+        "mount.lustre: mount /dev/mapper/ost1 at /mnt/ost1 failed: No such device or address",
+        ["once, on this machine: the device is not there", "-6 ENXIO"],
+    ),
+    (
+        "mount.lustre: mount 10.1.0.9@tcp:/fs at /mnt/fs failed: No such device",
+        ["modules are not loaded", "-19 ENODEV"],
+    ),
+    (
+        "mount.lustre: mount 10.1.0.9@tcp:/fs at /mnt/fs failed: Network is unreachable",
+        [
+            "of 10.1.0.9@tcp: no path leads to the server's network",
+            "ip route get",
+        ],
+    ),
+    (
+        "mount.lustre: mount 10.1.0.9@tcp:/fs at /mnt/fs failed: Network is down",
+        ["LNet is not started", "lnetctl lnet configure"],
+    ),
+    (
+        "add:\n    - route:\n          errno: -17\n          descr: \"cannot add route: File exists\"",
+        ["this node has it already", "lnetctl route show"],
+    ),
+    (
+        "add:\n    - net:\n          errno: -17\n          descr: \"cannot add network: File exists\"",
+        ["this node has it already", "-17 EEXIST"],
+    ),
+    (
+        "add:\n    - peer_ni:\n          errno: -17\n          descr: \"cannot add peer NI\"",
+        ["this node has it already", "lnetctl peer show"],
+    ),
+    (
+        "mount.lustre: mount fd00::ab@tcp:/fs at /mnt failed: Connection timed out",
+        ["of fd00::ab@tcp", "lnetctl ping fd00::ab@tcp;"],
+    ),
+    (
+        "mount.lustre: mount mgs_1@tcp:/fs at /mnt failed: Connection timed out",
+        ["of mgs_1@tcp", "lnetctl ping mgs_1@tcp;"],
+    ),
+    (
+        "mount: mounting 10.1.0.9@tcp:/fs on /mnt failed: No such device",
+        ["of 10.1.0.9@tcp: the client's modules", "-19 ENODEV"],
+    ),
+    (
+        "mount: mounting mgs1@o2ib1,mgs2@o2ib1:/fs on /mnt failed: Input/output error",
+        ["of mgs1@o2ib1: no answer of the MGS", "-5 EIO"],
+    ),
 ];
 
 #[test]
@@ -156,7 +215,7 @@ fn messages_of_programs_are_told_with_their_error_and_next_command() {
 }
 
 /// What other programs and other modules print, and what healthy machines print.
-const OF_OTHERS: [&str; 16] = [
+const OF_OTHERS: [&str; 35] = [
     "modprobe: ERROR: could not insert 'nvidia': Required key not available",
     "modprobe: ERROR: could not insert 'vboxdrv': Exec format error",
     "Nov 22 07:26:53 mgs kernel: nvidia: Unknown symbol drm_open (err -2)",
@@ -173,7 +232,69 @@ const OF_OTHERS: [&str; 16] = [
     "insmod /lib/modules/5.14.0/extra/lnet.ko networks=tcp(eth0)",
     "  Installing : lustre-client-dkms-2.15.8-1.el9.noarch      7/12\nDKMS: install completed.",
     "Nov 22 07:26:53 c1 kernel: LNet: Added LNI 10.0.0.1@tcp [8/256/0/180]",
+    "E: Unable to locate package telnet",
+    "Error: Unable to find a match: telnet",
+    " - nothing provides libx needed by telnet-server-0.17-1.el9.x86_64",
+    "No match for argument: nullustre",
+    "Nov 22 07:26:53 lustre1 dnf: Error: Unable to find a match: nosuch",
+    "Creating symlink /var/lib/dkms/lustre-client/2.15.3/source -> /usr/src/lustre-client-2.15.3",
+    "make[1]: Entering directory '/var/lib/dkms/lustre-client-modules/2.15.8/build'",
+    "Cleaning build area (bad exit status: 0)... rm -rf /var/lib/dkms/lustre-client/2.15.3/build",
+    "DKMS make.log for lustre-client-2.15.3: /var/lib/dkms/lustre-client/2.15.3/build/make.log",
+    "mount: mounting tank/fs@snap on /mnt failed: No such device",
+    "mount: mounting //user@host/share on /mnt failed: Input/output error",
+    "mount: mounting user@storage:/fs on /mnt failed: Connection timed out",
+    "mount: mounting tank/fs@tcp on /mnt failed: No such device",
+    "mount: mounting /dev/sdb1 on /mnt/10.0.0.1@tcp:/fs failed: No such device",
+    "crw------- 1 root root 10, 60 Nov 22 07:26 /dev/lnet",
+    "# /dev/lnet must exist",
+    "# opening /dev/lnet failed: No such file or directory",
+    "  # LNetError: 1:0:(x.c:1:check()) failed, rc = -22",
+    "ioctl(3, IOC_LIBCFS_GET_NI, 0x7ffe) = 0",
 ];
+
+#[test]
+fn comments_leave_a_configuration_readable() {
+    for comment in [
+        "/dev/lnet must exist",
+        "opening /dev/lnet failed: No such file or directory",
+        "LNetError: 1:0:(x.c:1:check()) failed, rc = -22",
+        "modprobe: ERROR: could not insert 'lnet': Exec format error",
+    ] {
+        for text in [
+            format!("# {comment}\nnet:\n- net type: nonesuch\n"),
+            format!("# {comment}\noptions lnet networks=nonesuch(eth0)\n"),
+        ] {
+            let found = found(&text);
+            let is_read = found.iter().all(|one| one.code != "kernel-message");
+            assert!(is_read && !found.is_empty(), "{text}: {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn many_answers_before_a_configuration_are_part_of_the_document() {
+    let block = "- errno: -22\n  descr: \"cannot add network: Invalid argument\"\n";
+    let text = format!("add:\n{}net:\n- net type: tcp\n", block.repeat(200_000));
+    let found = found(&text);
+    assert!(
+        found.iter().all(|one| one.code != "kernel-message"),
+        "{} findings",
+        found.len()
+    );
+}
+
+#[test]
+fn numbers_that_no_error_has_make_no_findings_of_their_own() {
+    let line = |number: u32| format!("LNetError: 7:0:(x.c:1:check()) failed, rc = -{number}\n");
+    let log: String = (1..=10_000).map(line).collect();
+    let found = found(&log);
+    assert!(found.len() < 150, "{} findings", found.len());
+    let has = |text: &str| found.iter().any(|one| one.reason.contains(text));
+    assert!(has("'rc = -110', once"), "{found:#?}");
+    assert!(has("more errors of other kinds"), "{found:#?}");
+    assert!(!has("rc = -4096"), "{found:#?}");
+}
 
 #[test]
 fn other_programs_other_modules_and_healthy_machines_are_not_told() {

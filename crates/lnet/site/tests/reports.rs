@@ -88,7 +88,7 @@ const SAID: [(&str, &[&str]); 15] = [
     (
         "r32",
         &[
-            "'/var/lib/dkms/lustre', once",
+            "'Consult /var/lib/dkms/lustre', once",
             "not built for this kernel",
             "make.log",
         ],

@@ -248,7 +248,7 @@ fn a_limit_that_cannot_hold_what_is_registered_is_found() {
         let found = fires_on(code, (&over_rdma, Some(limit)), (&over_rdma, Some(&enough)));
         assert_eq!(
             found.reason,
-            "the o2ib nets use up to 9 MiB of memory (message buffers 112 KiB, payload under way 8 MiB), and \
+            "the o2ib nets use up to 9 MiB of memory with 1 peer (message buffers 112 KiB, payload under way 8 MiB), and \
              RLIMIT_MEMLOCK is 8 MiB: transfers fail when it is used up"
         );
     }

@@ -7,21 +7,15 @@
 //!   max locked memory  (kbytes, -l) 8192               `ulimit -a`, in KiB
 //! ```
 
-/// Returns the limit in bytes that the last line about it states. `None` if no line does, and for no limit.
+/// Returns the limit in bytes that the last line about a process or a unit states, or else limits.conf. `None` if no line
+/// does, and for no limit.
 pub(super) fn locked_memory(text: &str) -> Option<u64> {
-    text.lines().rev().find_map(limit).flatten()
+    let of_process = text.lines().rev().find_map(of_process);
+    of_process.unwrap_or_else(|| of_file(text))
 }
 
-/// Returns the text with empty lines in place of those of limits and of units, so that other lines keep their numbers.
-pub(super) fn without_limits(text: &str) -> String {
-    let kept = |line| if is_foreign(line) { "" } else { line };
-    text.lines()
-        .map(|line| format!("{}\n", kept(line)))
-        .collect()
-}
-
-/// Returns the limit that a line states, `Some(None)` for no limit.
-fn limit(line: &str) -> Option<Option<u64>> {
+/// Returns the limit that a line states of a process or a unit, `Some(None)` for no limit.
+fn of_process(line: &str) -> Option<Option<u64>> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("Max locked memory") {
         return bytes(rest.split_whitespace().next()?, 1);
@@ -29,15 +23,47 @@ fn limit(line: &str) -> Option<Option<u64>> {
     if let Some(rest) = line.strip_prefix("max locked memory") {
         return bytes(rest.split_whitespace().last()?, 1024);
     }
-    if let Some(value) = line.strip_prefix("LimitMEMLOCK=") {
-        return bytes(value.split(':').next()?, 1);
+    let value = line.strip_prefix("LimitMEMLOCK=")?;
+    bytes(value.split(':').next()?, 1)
+}
+
+/// The limits of one kind of user in limits.conf; `Some(None)` for no limit.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    soft: Option<Option<u64>>,
+    hard: Option<Option<u64>>,
+}
+
+/// Returns the limit that the lines of limits.conf state for the user of the node: the soft one, but no more than the hard
+/// one. The user is that of the unit, or else root. The user's own lines count more than those of all users.
+fn of_file(text: &str) -> Option<u64> {
+    let user = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("User="));
+    let user = user.last().map_or("root", str::trim);
+    let (mut own, mut all) = (Limits::default(), Limits::default());
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let limits = match words.next() {
+            Some("*") => &mut all,
+            Some(name) if name == user => &mut own,
+            _ => continue,
+        };
+        let kind = words.next();
+        let value = words.next().filter(|&item| item == "memlock");
+        let value = value.and_then(|_| bytes(words.next()?, 1024));
+        if value.is_none() {
+            continue;
+        }
+        if matches!(kind, Some("soft" | "-")) {
+            limits.soft = value;
+        }
+        if matches!(kind, Some("hard" | "-")) {
+            limits.hard = value;
+        }
     }
-    let mut words = line.split_whitespace().skip(1);
-    let is_limit = matches!(words.next()?, "soft" | "hard" | "-") && words.next()? == "memlock";
-    if !is_limit || line.starts_with('#') {
-        return None;
-    }
-    bytes(words.next()?, 1024)
+    let both = [own.soft.or(all.soft), own.hard.or(all.hard)];
+    both.into_iter().flatten().flatten().min()
 }
 
 /// Reads a number of units, which may have a suffix; `Some(None)` for no limit.
@@ -55,21 +81,6 @@ fn bytes(text: &str, unit: u64) -> Option<Option<u64>> {
         _ => return None,
     };
     Some(Some(digits.parse::<u64>().ok()?.saturating_mul(unit)))
-}
-
-/// Returns true for a line that stands in no output of `ip` and `rdma`.
-fn is_foreign(line: &str) -> bool {
-    let is_section = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let section = line
-        .strip_prefix('[')
-        .and_then(|line| line.strip_suffix(']'));
-    let key = line.split_once('=').map(|(key, _)| key);
-    line.starts_with("Max ")
-        || line.starts_with("Limit ")
-        || line.starts_with('#')
-        || limit(line).is_some()
-        || section.is_some_and(|name| !name.is_empty() && is_section(name))
-        || key.is_some_and(|key| !key.is_empty() && is_section(key))
 }
 
 #[cfg(test)]
@@ -90,6 +101,26 @@ mod tests {
             ("LimitMEMLOCK=8388608", Some(8 << 20)),
             ("* hard memlock 65536", Some(64 << 20)),
             ("@lustre - memlock unlimited", None),
+            ("@lustre - memlock 64", None),
+            (
+                "* soft memlock 64\n* hard memlock unlimited",
+                Some(64 << 10),
+            ),
+            (
+                "* hard memlock unlimited\n* soft memlock 64",
+                Some(64 << 10),
+            ),
+            ("* soft memlock 128\n* hard memlock 64", Some(64 << 10)),
+            ("* - memlock unlimited\noracle hard memlock 65536", None),
+            ("* - memlock 64\nroot - memlock unlimited", None),
+            ("root - memlock 128\n* - memlock 64", Some(128 << 10)),
+            ("* - memlock 64\n* - memlock 128 # more", Some(128 << 10)),
+            (
+                "[Service]\nUser=oracle\n* - memlock unlimited\noracle hard memlock 64\nroot - memlock 32",
+                Some(64 << 10),
+            ),
+            ("LimitMEMLOCK=infinity\n* - memlock 64", None),
+            ("* soft memlock\n* memlock 64\n; * - memlock 64", None),
             ("# * hard memlock 65536", None),
             (
                 "max locked memory           (kbytes, -l) 8192",
@@ -107,11 +138,5 @@ mod tests {
             locked_memory("LimitMEMLOCK=8M\nLimitMEMLOCK=9M\n"),
             Some(9 << 20)
         );
-    }
-
-    #[test]
-    fn lines_of_a_unit_and_of_limits_are_no_json() {
-        let text = "[{\"ifname\":\"a=b\"}]\n[Service]\nLimitMEMLOCK=8M\nMax cpu time  unlimited\n";
-        assert_eq!(without_limits(text), "[{\"ifname\":\"a=b\"}]\n\n\n\n");
     }
 }

@@ -138,6 +138,14 @@ const ERRNOS: [Errno; 34] = [
     ),
 ];
 
+/// The largest number of an error.
+pub(super) const MAX: u32 = 4095;
+
+/// Returns true for the number of an error of the list.
+pub(super) fn is_known(number: u32) -> bool {
+    ERRNOS.iter().any(|errno| errno.number == number)
+}
+
 /// Returns the number, name and meaning of an error, in parentheses.
 pub(super) fn text(number: u32) -> String {
     let known = ERRNOS.iter().find(|errno| errno.number == number);

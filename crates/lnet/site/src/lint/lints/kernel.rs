@@ -16,7 +16,8 @@ const ERRORS: [&str; 3] = ["LNetError: ", "LustreError: ", "descr: "];
 /// Parts of messages that report no trouble of their own: repetitions, and routes that are up again.
 const NO_TROUBLE: [&str; 2] = ["previous similar message", "has gone from down to up"];
 
-/// The most kinds of errors that are reported beside those of the list.
+/// The most kinds of errors that are reported beside those of the list, and operations that failed with a number that no
+/// list has.
 const OTHERS_MAX: usize = 100;
 
 /// The most nodes that a finding names.
@@ -44,6 +45,14 @@ impl What {
         let is_number = messages::kind_at(place).is_some_and(|kind| kind.has == RC);
         let number = is_number.then(|| errno_in(line)).flatten();
         Some(Self::Known(place, number))
+    }
+
+    /// Returns true for what no list bounds.
+    fn is_other(&self) -> bool {
+        match self {
+            Self::Known(_, number) => number.is_some_and(|number| !errnos::is_known(number)),
+            Self::Other(_) => true,
+        }
     }
 }
 
@@ -73,7 +82,7 @@ pub(super) fn kernel_message(node: &Node<'_>) -> Vec<Finding> {
         let Some(what) = What::of(&text) else {
             continue;
         };
-        if matches!(what, What::Other(_)) && !seen.contains_key(&what) {
+        if what.is_other() && !seen.contains_key(&what) {
             if others == OTHERS_MAX {
                 left_out += 1;
                 continue;

@@ -20,16 +20,17 @@ const KEYS: [&str; 8] = [
 
 /// Returns true if a text is a log, or what a program printed, and not a configuration.
 pub(in crate::lint) fn is_log(text: &str) -> bool {
-    let is_document = || {
-        text.lines()
-            .any(|line| KEYS.iter().any(|key| line.starts_with(key)))
-    };
-    lines_of(text)
-        .any(|(_, line)| is_message(&line) && !(messages::is_block(&line) && is_document()))
+    let has_key = |line: &str| KEYS.iter().any(|key| line.starts_with(key));
+    let is_document = text.lines().any(has_key);
+    lines_of(text).any(|(_, line)| is_message(&line) && !(is_document && messages::is_block(&line)))
 }
 
-/// Returns true for lines of the kernel's modules, and of the programs that load, mount, configure and install them.
+/// Returns true for lines of the kernel's modules, and of the programs that load, mount, configure and install them. A
+/// comment is none, whatever it quotes.
 pub(super) fn is_message(line: &str) -> bool {
+    if line.trim_start().starts_with('#') {
+        return false;
+    }
     messages::is_of_kernel(line) || messages::is_block(line) || messages::place_of(line).is_some()
 }
 

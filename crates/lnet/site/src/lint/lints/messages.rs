@@ -4,6 +4,8 @@
 //! kernel's modules, or a program that loads, mounts, configures or installs them. A line of another module or package is
 //! of no source.
 
+use super::named;
+
 /// A kind of message.
 pub(super) struct Kind {
     /// What a line of this kind contains.
@@ -80,14 +82,14 @@ pub(super) fn is_block(line: &str) -> bool {
 }
 
 fn is_of_tool(line: &str) -> bool {
-    const NAMES: [&str; 5] = [
-        "IOC_LIBCFS_",
+    const NAMES: [&str; 4] = [
         "LNET configure error",
         "LNET unconfigure error",
-        "/dev/lnet",
+        NOT_OPENED,
         "couldn't query intf",
     ];
-    is_block(line) || NAMES.iter().any(|name| line.contains(name))
+    let is_refused = line.contains(REFUSED) && (line.contains("error") || line.contains("failed"));
+    is_refused || is_block(line) || NAMES.iter().any(|name| line.contains(name))
 }
 
 /// Returns true for lines of programs that mount a file system of Lustre.
@@ -98,8 +100,15 @@ pub(super) fn is_of_mount(line: &str) -> bool {
         "filesystem type 'lustre'",
         "filesystem type lustre",
     ];
-    let is_simple = line.contains("mount: mounting ") && line.contains('@');
-    is_simple || NAMES.iter().any(|name| line.contains(name))
+    is_of_busybox(line) || NAMES.iter().any(|name| line.contains(name))
+}
+
+/// Returns true for the message of BusyBox about a mount whose source names a server by a NID, or by a name with a net.
+/// Other file systems have an `@` there, too.
+fn is_of_busybox(line: &str) -> bool {
+    let text = line.split_once("mount: mounting ");
+    let source = text.and_then(|(_, text)| text.split(" on ").next());
+    source.is_some_and(named::is_source)
 }
 
 /// The modules of LNet and of the file system above.
@@ -182,7 +191,13 @@ fn is_module(word: &str) -> bool {
 
 /// Returns true for lines about packages of the file system.
 fn is_of_installer(line: &str) -> bool {
-    line.contains("lustre") || line.contains("lnet") || BUILDS.iter().any(|one| line.contains(one))
+    const NAMES: [&str; 5] = ["lustre", "lnet", "kmod-lustre", "liblustre", "liblnet"];
+    let in_name = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+    let machine = named::machine_in(line);
+    let mut words = line.split(|one| !in_name(one));
+    let is_named =
+        words.any(|word| machine != Some(word) && NAMES.iter().any(|name| word.starts_with(name)));
+    is_named || BUILDS.iter().any(|one| line.contains(one))
 }
 
 /// What only a build of the file system's modules says.
@@ -212,8 +227,17 @@ const SAME_KERNEL: &str = "uname -r; take the package for this kernel, or the ke
 /// What a line of a tool contains whose request the kernel refused.
 const REFUSED: &str = "IOC_LIBCFS_";
 
+/// What a line of a tool contains that cannot reach the module.
+const NOT_OPENED: &str = "opening /dev/lnet failed";
+
+const PRESENT: &str =
+    "this node has it already: the network, route or peer is not added again, and stays as it is";
+const SHOW: &str = "lnetctl net show; lnetctl route show; lnetctl peer show";
+
 /// Messages of `lnetctl` and `lctl`.
-const TOOLS: [Kind; 15] = [
+const TOOLS: [Kind; 17] = [
+    kind("File exists", PRESENT, SHOW),
+    kind("errno: -17 ", PRESENT, SHOW),
     kind(
         "couldn't query intf",
         "LNet was configured before the interface was there, or the interface has another name",
@@ -254,7 +278,7 @@ const TOOLS: [Kind; 15] = [
     kind("not configured", NOT_STARTED, START),
     kind("Network is down", NOT_STARTED, START),
     kind(
-        "/dev/lnet",
+        NOT_OPENED,
         "the module lnet is not loaded on this machine, or this user may not use it",
         "modprobe lnet, as root; dmesg | tail says why it is not loaded",
     ),
@@ -276,7 +300,12 @@ const TOOLS: [Kind; 15] = [
 ];
 
 /// Messages of `mount.lustre` and `mount`.
-const MOUNTS: [Kind; 17] = [
+const MOUNTS: [Kind; 19] = [
+    kind(
+        "failed: No such device or address",
+        "the device is not there: another path, or a disk that this machine does not see yet",
+        "lsblk; multipath -ll; dmesg | tail",
+    ),
     kind(
         "failed: No such device",
         "the client's modules are not loaded on this machine",
@@ -329,7 +358,12 @@ const MOUNTS: [Kind; 17] = [
         "no connection to a server was made",
         PING,
     ),
-    kind("failed: Network is", NOT_STARTED, START),
+    kind("failed: Network is down", NOT_STARTED, START),
+    kind(
+        "failed: Network is unreachable",
+        "no path leads to the server's network",
+        "ip route get the server's address; lnetctl route show -v",
+    ),
     kind(
         "failed: No route to host",
         "no path leads to the server",
@@ -498,7 +532,7 @@ const INSTALLERS: [Kind; 14] = [
         "dkms status zfs; install the development package of a ZFS that this release knows, or build a client only",
     ),
     kind(
-        "/var/lib/dkms/lustre",
+        "Consult /var/lib/dkms/lustre",
         "the modules were not built for this kernel, so that none are there to load",
         "tail the make.log that the line names; install the headers of the running kernel (uname -r), or a release that \
          knows this kernel; then dkms autoinstall",

@@ -1,7 +1,7 @@
 //! What messages name: nodes, machines, and error numbers.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use lnet_types::{Net, Nid};
 
@@ -12,7 +12,7 @@ use super::{errnos, messages};
 pub(super) enum Named {
     Nid(Nid),
     /// An address, as messages of the socket LND name nodes whose NID is not known yet.
-    Address(Ipv4Addr),
+    Address(IpAddr),
     /// A host name in place of the address of a NID.
     Host(String),
     /// The machine that wrote the message.
@@ -54,7 +54,7 @@ impl Named {
         match self {
             Self::Nid(nid) => Some(nid.to_string()),
             Self::Address(address) => {
-                let nid = Nid::from_ip(Net::tcp(0), IpAddr::V4(*address));
+                let nid = Nid::from_ip(Net::tcp(0), *address);
                 Some(nid.to_string())
             }
             Self::Host(name) => Some(name.clone()),
@@ -79,30 +79,86 @@ impl fmt::Display for Named {
 /// What stands before a list of NIDs, all of which the message is about.
 const LISTED: &str = "NIs in recovery (showing";
 
-/// Returns the node that a message is about: the address behind ` from ` and in front of a port or a space, or else the
-/// last NID.
+/// What stands before the NID that a message is about, although another NID follows: that of the sender.
+const LED_TO: [&str; 2] = ["no route to ", "No route to "];
+
+/// Returns the node that a message is about: the one that no route leads to, or the address behind ` from ` and in front
+/// of a port or a space, or else the last NID.
 fn node_in(line: &str) -> Option<Named> {
+    let led_to = LED_TO.iter().find_map(|words| {
+        let (_, text) = line.split_once(words)?;
+        nids_in(text).next()
+    });
+    if let Some(nid) = led_to {
+        return Some(Named::Nid(nid));
+    }
     let from = line.match_indices(" from ").find_map(|(at, word)| {
         let text = line.get(at + word.len()..)?;
-        let end = text.find(|one: char| !one.is_ascii_digit() && one != '.');
+        let end = text.find(|one| !in_address(one));
         let (address, rest) = text.split_at(end.unwrap_or(text.len()));
-        let is_nid = rest.starts_with('@');
-        address.parse().ok().filter(|_| !is_nid)
+        let without_port = || address.split(':').next()?.parse().ok();
+        let address = address.parse().ok().or_else(without_port)?;
+        (!rest.starts_with('@')).then_some(Named::Address(address))
     });
-    from.map(Named::Address)
-        .or_else(|| nids_in(line).last().map(Named::Nid))
+    from.or_else(|| nids_in(line).last().map(Named::Nid))
+}
+
+/// Returns true for the characters of addresses of both families.
+fn in_address(one: char) -> bool {
+    one.is_ascii_hexdigit() || one == '.' || one == ':'
+}
+
+/// Returns true if the source of a mount names a server by a NID, or by a host name with a net in front of a path.
+pub(super) fn is_source(text: &str) -> bool {
+    let is_host = || text.contains(":/") && host_in(text).is_some();
+    nids_in(text).next().is_some() || is_host()
 }
 
 /// Returns the NIDs of a line; the last one is that of the node that a message is about. Names of targets contain NIDs,
 /// too, such as `MGC10.0.0.1@tcp@10.0.0.1@tcp`.
 fn nids_in(line: &str) -> impl Iterator<Item = Nid> {
-    let is_address = |one: char| one.is_ascii_digit() || one == '.';
     line.match_indices('@').filter_map(move |(at, _)| {
         let (before, after) = (line.get(..at)?, line.get(at + 1..)?);
-        let address = before.rsplit(|one| !is_address(one)).next()?;
-        let net = net_at(after)?;
-        format!("{address}@{net}").parse().ok()
+        let net: Net = net_at(after)?.parse().ok()?;
+        nid_of_six(before, net).or_else(|| nid_of_four(before, net))
     })
+}
+
+/// Returns the NID with the IPv6 address at the end of a text. The `C` of a name such as `MGCfd00::1@tcp` is no digit.
+fn nid_of_six(text: &str, net: Net) -> Option<Nid> {
+    let address = text.rsplit(|one| !in_address(one)).next()?;
+    let before = text.strip_suffix(address)?;
+    let shorter = match before.ends_with("MG") {
+        true => address.strip_prefix('C'),
+        false => address.strip_prefix(':'),
+    };
+    let is_part = before.ends_with('_');
+    let is_six = address.matches(':').count() >= 2 && !is_part;
+    let addresses = [Some(address), shorter].into_iter().flatten();
+    let mut addresses = addresses.filter(|_| is_six);
+    addresses.find_map(|address| format!("{address}@{net}").parse().ok())
+}
+
+/// Returns the NID with the IPv4 address or the number at the end of a text. What ends a name or a longer address is none.
+fn nid_of_four(text: &str, net: Net) -> Option<Nid> {
+    let is_address = |one: char| one.is_ascii_digit() || one == '.';
+    let address = text.rsplit(|one| !is_address(one)).next()?;
+    let before = text.strip_suffix(address)?;
+    let ends_name = before.ends_with(|one: char| one.is_ascii_alphanumeric());
+    let ends_address = before.ends_with(':') && colons_before(text) >= 2;
+    let is_number = !address.contains('.');
+    let is_part = before.ends_with('_') || is_number && (ends_name || ends_address);
+    match is_part {
+        true => None,
+        false => format!("{address}@{net}").parse().ok(),
+    }
+}
+
+/// Returns how many colons the word at the end of a text has: two and more stand in addresses only.
+fn colons_before(text: &str) -> usize {
+    let in_word = |one: char| in_name(one) || one == ':';
+    let word = text.rsplit(|one| !in_word(one)).next();
+    word.map_or(0, |word| word.matches(':').count())
 }
 
 /// Returns the name of the net at the beginning of a text.
@@ -110,22 +166,27 @@ fn net_at(text: &str) -> Option<&str> {
     text.split(|one: char| !one.is_ascii_alphanumeric()).next()
 }
 
-/// Returns the first host name with a net, such as `fs1.example.com@tcp`.
+/// Returns true for the characters of host names.
+fn in_name(one: char) -> bool {
+    one.is_ascii_alphanumeric() || "._-".contains(one)
+}
+
+/// Returns the first host name with a net, such as `fs1.example.com@tcp`. What ends an address is no name.
 fn host_in(line: &str) -> Option<&str> {
-    let is_name = |one: char| one.is_ascii_alphanumeric() || one == '.' || one == '-';
     line.match_indices('@').find_map(|(at, _)| {
         let (before, after) = (line.get(..at)?, line.get(at + 1..)?);
-        let name = before.rsplit(|one| !is_name(one)).next()?;
+        let name = before.rsplit(|one| !in_name(one)).next()?;
+        let is_zone = before.strip_suffix(name)?.ends_with('%');
         let net = net_at(after)?;
         net.parse::<Net>().ok()?;
         let has_letter = name.contains(|one: char| one.is_ascii_alphabetic());
         let whole = line.get(at - name.len()..=at + net.len())?;
-        has_letter.then_some(whole)
+        (has_letter && !is_zone && colons_before(before) < 2).then_some(whole)
     })
 }
 
 /// Returns the name of the machine in a line of a system's log: behind the time, and before the name of the program.
-fn machine_in(line: &str) -> Option<&str> {
+pub(super) fn machine_in(line: &str) -> Option<&str> {
     let words: Vec<&str> = line.split_whitespace().take(5).collect();
     let of_time = |one: char| one.is_ascii_digit() || ":-+.TZ".contains(one);
     let is_time = |word: &str| {
@@ -138,8 +199,13 @@ fn machine_in(line: &str) -> Option<&str> {
 }
 
 /// Returns the number behind `rc = -`, `rc -`, `error -` or, at the end of the line, `: -`, or that of the text at the end
-/// of the line; `None` if the line has none. Numbers that `lnetctl` prints without a text are its own.
+/// of the line; `None` if the line has none, or one that no error has. Numbers that `lnetctl` prints without a text are its
+/// own.
 pub(super) fn errno_in(line: &str) -> Option<u32> {
+    number_in(line).filter(|number| (1..=errnos::MAX).contains(number))
+}
+
+fn number_in(line: &str) -> Option<u32> {
     if let Some((_, last)) = line.trim_end().rsplit_once(": -")
         && let Ok(errno) = last.parse()
     {
@@ -188,7 +254,7 @@ mod tests {
             "LNetError: Refusing connection from 10.1.0.100 for 1.2.3.4@tcp: No matching NI";
         assert_eq!(of(refused), "of 10.1.0.100");
         let sent = "no route to 10.2.0.2@tcp1 from 10.1.0.1@tcp";
-        assert_eq!(of(sent), "of 10.1.0.1@tcp");
+        assert_eq!(of(sent), "of 10.2.0.2@tcp1");
         assert_eq!(
             errno_in("Error sending GET to 12345-10.2.0.2@tcp1: -113"),
             Some(113)
@@ -221,9 +287,56 @@ mod tests {
     }
 
     #[test]
+    fn names_and_addresses_are_taken_whole_or_not_at_all() {
+        let mount = |source: &str| {
+            format!("mount.lustre: mount {source}:/fs at /mnt failed: Connection timed out")
+        };
+        for (source, named) in [
+            ("fd00::ab@tcp", "of fd00::ab@tcp"),
+            ("fd00::12@tcp", "of fd00::12@tcp"),
+            ("10.0.0.1@tcp:fd00::ab@tcp", "of fd00::ab@tcp"),
+            ("10.0.0.1@tcp:10.0.0.2@tcp", "of 10.0.0.2@tcp"),
+            ("mgs1@tcp:mgs2@tcp", "of mgs1@tcp"),
+            ("lustre_mgs@tcp", "of lustre_mgs@tcp"),
+            ("mgs_1@tcp", "of mgs_1@tcp"),
+            ("mgs_1@gni", "of mgs_1@gni"),
+            ("mgs1@gni", "of mgs1@gni"),
+            ("mgs_10.0.0.1@tcp", "of mgs_10.0.0.1@tcp"),
+            ("17@gni:18@gni", "of 18@gni"),
+            ("fe80::ab%eth0@tcp", "on this machine"),
+            ("fd00::ab::cd@tcp", "on this machine"),
+        ] {
+            assert_eq!(of(&mount(source)), named, "{source}");
+        }
+        let refused = "LNetError: Refusing connection from";
+        for (line, named) in [
+            (
+                "LNetError: o250->MGCfd00::1@tcp@fd00::2@tcp:26/25",
+                "of fd00::2@tcp",
+            ),
+            ("LustreError: MGCfd00::1@tcp: failed", "of fd00::1@tcp"),
+            (
+                "LNet: No route to 12345-10.0.0.1@tcp via 10.0.0.2@tcp",
+                "of 10.0.0.1@tcp",
+            ),
+            (&format!("{refused} fd00::9 for fd00::1@tcp"), "of fd00::9"),
+            (
+                &format!("{refused} 10.0.0.9:1023 for 10.0.0.1@tcp"),
+                "of 10.0.0.9",
+            ),
+            ("LNetError: gone from 10.0.0.9@tcp", "of 10.0.0.9@tcp"),
+        ] {
+            assert_eq!(of(line), named, "{line}");
+        }
+    }
+
+    #[test]
     fn the_number_of_a_request_is_that_of_its_text() {
         let block = "errno: -2 descr: \"cannot del network: No such device or address\"";
         assert_eq!(errno_in(block), Some(6));
         assert_eq!(errno_in("errno: -22 descr: \"wrong\""), Some(22));
+        assert_eq!(errno_in("rc = -4095"), Some(4095));
+        assert_eq!(errno_in("rc = -4096"), None);
+        assert_eq!(errno_in("failed: -99999"), None);
     }
 }
