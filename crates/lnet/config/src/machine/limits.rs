@@ -37,10 +37,10 @@ struct Limits {
 /// Returns the limit that the lines of limits.conf state for the user of the node: the soft one, but no more than the hard
 /// one. The user is that of the unit, or else root. The user's own lines count more than those of all users.
 fn of_file(text: &str) -> Option<u64> {
-    let user = text
+    let mut user = text
         .lines()
         .filter_map(|line| line.trim().strip_prefix("User="));
-    let user = user.last().map_or("root", str::trim);
+    let user = user.next_back().map_or("root", str::trim);
     let (mut own, mut all) = (Limits::default(), Limits::default());
     for line in text.lines() {
         let mut words = line.split_whitespace();
