@@ -102,6 +102,13 @@ fn refuse(words: &[&str], file: &str, line: u32, name: &str) {
     assert!(ended.out.is_empty() && is_told, "{name}: {}", ended.err);
 }
 
+/// A host of a fabric is left out with the reason, and the others are imported.
+fn left_out(words: &[&str]) {
+    let ended = fgr(words);
+    let reason = "no configuration can carry the host name in the description";
+    assert!(ended.err.contains(reason), "{ended:?}");
+}
+
 #[test]
 fn a_name_that_no_configuration_can_hold_is_refused_with_its_line_where_it_is_read() {
     let directory = TempDir::new().unwrap();
@@ -151,12 +158,6 @@ fn a_name_that_no_configuration_can_hold_is_refused_with_its_line_where_it_is_re
                  Ca 1 \"H-1\" # \"{name} mlx5_0\"\n[1](9) \"S-1\"[1] # lid 4 lmc 0 \"leaf\" lid 1 4xEDR\n"
             );
             let fabric = write(at, "fabric.txt", &fabric);
-            // A host of a fabric is left out with the reason, and the others are imported.
-            let left_out = |words: &[&str]| {
-                let ended = fgr(words);
-                let reason = "no configuration can carry the host name in the description";
-                assert!(ended.err.contains(reason), "{ended:?}");
-            };
             left_out(&["import", "ibnetdiscover", &fabric]);
             let rails = [
                 "rails",
