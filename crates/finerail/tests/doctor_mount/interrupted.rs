@@ -57,9 +57,16 @@ fn interrupted_runs_leave_no_connection_that_the_next_run_does_not_end() {
     };
     let site = Site::new();
     let nodes = World::healthy().start(&site);
-    // Killed while an MGS, and while a target had a connection.
+    // Killed while an MGS, and while a target had a connection. On a busy machine a run may get far before its signal.
     let mut killed_open = [0; 2];
-    for number in 0..runs {
+    for number in 0.. {
+        if number >= runs && killed_open.iter().all(|count| *count > 0) {
+            break;
+        }
+        assert!(
+            number < 25 * runs,
+            "no run was killed while it was connected: {killed_open:?}"
+        );
         let signals = [
             Signal::SIGINT,
             Signal::SIGKILL,
@@ -92,10 +99,6 @@ fn interrupted_runs_leave_no_connection_that_the_next_run_does_not_end() {
             .iter()
             .for_each(|node| node.expect_no_harm("interrupted"));
     }
-    assert!(
-        killed_open.iter().all(|count| *count > 0),
-        "no run was killed while it was connected: {killed_open:?}"
-    );
     run(check(&site, &["--targets"])).expect_code(0);
     assert_eq!(connected(&nodes), []);
     assert_eq!(std::fs::read_dir(site.path("state")).unwrap().count(), 0);

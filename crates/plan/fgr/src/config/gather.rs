@@ -94,8 +94,8 @@ impl Site {
         site
     }
 
-    /// Returns whether both are plans of one site: a node has its name and one of its NIDs in both, or, when all addresses
-    /// change, the nodes have the same names. A plan without nodes is one of every site.
+    /// Returns whether both are plans of one site: a node has its name and one of its NIDs in both. A plan without
+    /// nodes is one of every site.
     #[must_use]
     pub fn is_site_of(&self, other: &Self) -> bool {
         if self.nodes.is_empty() || other.nodes.is_empty() {
@@ -103,10 +103,6 @@ impl Site {
         }
         let nodes = self.nodes.iter();
         let nids: BTreeMap<&str, &Nids> = nodes.map(|node| (&*node.name, &node.nids)).collect();
-        let names: BTreeSet<&str> = other.nodes.iter().map(|node| &*node.name).collect();
-        if nids.keys().eq(names.iter()) {
-            return true;
-        }
         other.nodes.iter().any(|node| {
             let known = nids.get(&*node.name);
             known.is_some_and(|known| known.iter().any(|nid| node.nids.iter().any(|of| of == nid)))
