@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lint::catalogue::KERNEL_MESSAGE;
-use crate::lint::finding::Finding;
-use crate::lint::node::Node;
-
 use super::messages::{Kind, PING, PING_ONLY, Place, RC};
 use super::named::{Named, errno_in};
 use super::{errnos, log, messages};
+use crate::lint::catalogue::KERNEL_MESSAGE;
+use crate::lint::finding::Finding;
+use crate::lint::node::Node;
 
 /// The beginnings of messages that report an error.
 const ERRORS: [&str; 3] = ["LNetError: ", "LustreError: ", "descr: "];
